@@ -98,20 +98,36 @@ _LARGE = {
 }
 
 
+def stills() -> str:
+    """A table for each kind of work: one row per format and size, one column per peer."""
+    stored = read("stills")
+    peers = [peer for peer in TITLES if any(peer in case["costs"] for case in stored.cases.values())]
+    parts = []
+    for work, title in (("whole", "ms a picture, whole"), ("small", "at 224x224"), ("batch", "a batch at 224x224")):
+        lines = head([title, *(TITLES[peer] for peer in peers)])
+        for name, case in stored.cases.items():
+            if name.endswith(f"-{work}"):
+                lines.append(row([", ".join(case["title"].split(", ")[:2]), *_milliseconds(case, peers)]))
+        parts.append("\n".join(lines))
+    return "\n\n".join([*parts, stored.source()])
+
+
+def _milliseconds(case: Json, peers: Sequence[str]) -> list[str]:
+    """Of each peer, and the ratio to SPDL."""
+    cells = []
+    for peer in peers:
+        cost = cost_of(case, peer)
+        ratio = "" if peer == _OURS or cost is None else f" ({short(_ratio(case, peer, _OURS))}x)"
+        cells.append(NOTHING if cost is None else f"{short(cost / 1e3)}{ratio}")
+    return cells
+
+
 def _photographs(cases: Mapping[str, Json], titles: Mapping[str, str]) -> str:
     """One row per peer, one column per case: milliseconds per photograph, and the ratio to SPDL."""
     shown = [cases[name] for name in titles]
     lines = head(["ms a photograph", *titles.values()])
     for peer in (peer for peer in TITLES if any(peer in case["costs"] for case in shown)):
-        cells = []
-        for case in shown:
-            cost = cost_of(case, peer)
-            if cost is None:
-                cells.append(NOTHING)
-            else:
-                ratio = "" if peer == _OURS else f" ({short(_ratio(case, peer, _OURS))}x)"
-                cells.append(f"{short(cost / 1e3)}{ratio}")
-        lines.append(row([TITLES[peer], *cells]))
+        lines.append(row([TITLES[peer], *(cell for case in shown for cell in _milliseconds(case, [peer]))]))
     return "\n".join(lines)
 
 
@@ -274,6 +290,7 @@ def resume() -> str:
 PAGE: Mapping[str, Callable[[], str]] = {
     "engine": engine,
     "images": images,
+    "stills": stills,
     "video": video,
     "audio": audio,
     "archives": archives,
