@@ -164,6 +164,22 @@ def test_sizes_are_positive(options: dict[str, int]) -> None:
         load(make_jpeg(64, 48), **options)
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"width": "8"}, "width must be an integer, got '8'"),
+        ({"height": True}, "height must be an integer, got True"),
+        ({"height": 8.0}, "height must be an integer, got 8.0"),
+        ({"pix_fmt": ["rgb24"]}, "pix_fmt must be the name of a pixel format or None, got \\['rgb24'\\]"),
+    ],
+)
+def test_an_argument_of_the_wrong_type_is_named(options: dict[str, Any], said: str) -> None:
+    """With what it was, also where another argument sends the call to FFmpeg."""
+    for more in ({}, {"filter_desc": None}):
+        with pytest.raises(TypeError, match=said):
+            spdl.io.load_image_batch(["a.jpg"], **{"width": 8, "height": 8, **options, **more})
+
+
 def test_empty_list_is_a_value_error() -> None:
     """There is no batch of nothing."""
     with pytest.raises(ValueError, match="at least one source"):

@@ -17,7 +17,7 @@ from spdl.io._trace import traced
 from spdl.io._types import DEFAULT, Default, LoadFailure, Source
 
 from ._applied import AppliedTransform
-from ._arguments import MAX_PIXELS, as_max_pixels, as_num_threads, as_sources
+from ._arguments import MAX_PIXELS, as_max_pixels, as_num_threads, as_pixels, as_sources
 from ._crops import LongerSide
 from ._image_transform import ImageTransform, native_transform
 from ._load_transformed import load_transformed
@@ -245,9 +245,10 @@ def _load_fitted(
             if _native.core.are_plain(sources):
                 return _load_usual(sources, usual, strict=strict)
     check_arguments(demux_config, decode_config, filter_desc)
-    for side, size in (("width", width), ("height", height)):
-        if size is not None and size < 1:
-            raise ValueError(f"{side} must be >= 1, got {size}")
+    width = None if width is None else as_pixels("width", width)
+    height = None if height is None else as_pixels("height", height)
+    if pix_fmt is not None and not isinstance(pix_fmt, str):
+        raise TypeError(f"pix_fmt must be the name of a pixel format or None, got {pix_fmt!r}")
     sources = as_sources("srcs", srcs)
     if not sources:
         raise ValueError("srcs must have at least one source, got none")
