@@ -9,6 +9,7 @@
 #include "media/bsf.h"
 #include "media/flac_window.h"
 #include "media/ogg_window.h"
+#include "media/pts_filler.h"
 #include "media/window.h"
 
 namespace spdl {
@@ -391,55 +392,21 @@ int Demuxer::start_reading(const std::set<int>& streams) {
   }
   stop_reading();
   go_to_start();
-  reading_ = streams;
+  std::map<int, CodecPtr> codecs;
   for (const int index : streams) {
-    const CodecPtr codec = codec_of(input_, stream_type(index), index);
-    codecs_.emplace(index, codec);
-    fillers_.emplace(index, PtsFiller(*codec, {input_.knows_display(), true, input_.asked_frame_rate()}));
+    codecs.emplace(index, codec_of(input_, stream_type(index), index));
   }
+  // The first stream of moving pictures, or else the first.
+  const auto moves = std::find_if(streams.begin(), streams.end(), [&](int index) {
+    return stream_type(index) == MediaType::kVideo && !is_cover(stream(index));
+  });
+  reading_.emplace(input_, std::move(codecs), moves != streams.end() ? *moves : *streams.begin());
   return round_;
 }
 
 void Demuxer::stop_reading() noexcept {
   ++round_;
-  reading_.clear();
-  fillers_.clear();
-  codecs_.clear();
-  held_.reset();
-  is_at_end_ = false;
-  is_drained_ = false;
-}
-
-// Whose key frames end a chunk: of the first stream of moving pictures, or else of the first.
-int Demuxer::leading_stream() const {
-  for (const int index : reading_) {
-    if (stream(index).codecpar->codec_type == AVMEDIA_TYPE_VIDEO && !is_cover(stream(index))) {
-      return index;
-    }
-  }
-  return *reading_.begin();
-}
-
-av::PacketPtr Demuxer::next_read() {
-  for (;;) {
-    for (auto& [index, filler] : fillers_) {
-      if (av::PacketPtr packet = filler.pop()) {
-        return packet;
-      }
-    }
-    if (is_drained_) {
-      return nullptr;
-    }
-    av::PacketPtr packet = av::new_packet();
-    if (!input_.read(*packet)) {
-      is_drained_ = true;
-      for (auto& [index, filler] : fillers_) {
-        filler.finish();
-      }
-    } else if (const auto filler = fillers_.find(packet->stream_index); filler != fillers_.end()) {
-      filler->second.push(std::move(packet));
-    }
-  }
+  reading_.reset();
 }
 
 std::map<int, Packets> Demuxer::read_some(int round, std::optional<double> duration, std::optional<int> num_packets) {
@@ -449,47 +416,16 @@ std::map<int, Packets> Demuxer::read_some(int round, std::optional<double> durat
         .in(input_.name());
   }
   std::map<int, Packets> chunk;
-  if (is_at_end_) {
-    return chunk;
-  }
-  const int leader = leading_stream();
-  const AVRational time_base = stream(leader).time_base;
-  std::optional<double> start;
-  double time = 0;  // where the leader's last packet ended
-  select(reading_);
-  for (;;) {
-    av::PacketPtr packet = std::move(held_);
-    if (!packet) {
-      is_at_end_ = true;  // also if it throws
-      packet = next_read();
-      is_at_end_ = packet == nullptr;
-    }
-    if (!packet) {
-      break;
-    }
-    const int index = packet->stream_index;
-    if (index == leader) {
-      const double begin = seconds_of(*packet, time_base).value_or(time);
-      if (duration && start && (packet->flags & AV_PKT_FLAG_KEY) != 0 && begin - *start >= *duration) {
-        held_ = std::move(packet);
-        break;
-      }
-      start = start.value_or(begin);
-      time = begin + to_seconds(packet->duration, time_base.num, time_base.den);
-    }
-    auto place = chunk.find(index);
-    if (place == chunk.end()) {
-      place = chunk.emplace(index, new_packets(stream_type(index), index)).first;
-    }
-    auto& packets = place->second.packets;
-    packets.push_back(std::move(packet));
-    if (num_packets && packets.size() >= static_cast<std::size_t>(*num_packets)) {
-      break;
-    }
+  const auto add = [&](int index) -> Packets& {
+    return chunk.emplace(index, new_packets(stream_type(index), index)).first->second;
+  };
+  select(reading_->streams());
+  for (auto& [index, packets] : reading_->read(duration, num_packets)) {
+    add(index).packets = std::move(packets);
   }
   const int num_errors = input_.take_num_errors();
   if (num_errors > 0 && chunk.empty()) {
-    chunk.emplace(leader, new_packets(stream_type(leader), leader));
+    add(reading_->leader());
   }
   for (auto& [index, packets] : chunk) {
     packets.num_errors = num_errors;

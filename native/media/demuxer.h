@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "media/chunk_reader.h"
 #include "media/facts.h"
 #include "media/input.h"
 #include "media/packets.h"
-#include "media/pts_filler.h"
 #include "media/seeker.h"
 #include "media/window.h"
 
@@ -59,7 +59,7 @@ class Demuxer {
   std::optional<PictureGrid> picture_grid(int index) const;
   const std::string& name() const noexcept { return input_.name(); }
 
-  // Incremental reading. `start_reading` seeks to the beginning and returns the token for `read_some`. Any other use of the demuxer
+  // Incremental reading, of at least one stream. `start_reading` seeks to the beginning and returns the token for `read_some`. Any other use of the demuxer
   // ends the reading. Throws Error(kStreamNotFound).
   int start_reading(const std::set<int>& streams);
   // The next packets of each stream, without a codec: until one has `num_packets`, or until the end of a decodable group after
@@ -82,9 +82,6 @@ class Demuxer {
 
   void go_to_start();
   void stop_reading() noexcept;
-  int leading_stream() const;
-  // The next packet of the streams that are read incrementally, with its times; null at the end.
-  av::PacketPtr next_read();
 
   double start_of(const AVStream& from) const noexcept;  // in seconds
 
@@ -94,14 +91,9 @@ class Demuxer {
   // Complete, where `input_` has not been examined; and of which stream.
   CodecPtr full_codec_;
   int full_codec_index_ = -1;
-  // Incremental reading.
+  // Incremental reading, and how often one was started or ended.
+  std::optional<ChunkReader> reading_;
   int round_ = 0;
-  std::set<int> reading_;
-  bool is_at_end_ = false;
-  bool is_drained_ = false;            // the container has no more packets
-  std::map<int, PtsFiller> fillers_;   // one for each stream in reading_
-  std::map<int, CodecPtr> codecs_;     // that the fillers refer to
-  av::PacketPtr held_;  // the first packet of the next chunk
 };
 
 }  // namespace spdl

@@ -1,0 +1,83 @@
+#include "media/chunk_reader.h"
+
+#include <cstddef>
+#include <utility>
+
+#include "base/time_window.h"
+#include "media/packets.h"
+
+namespace spdl {
+
+ChunkReader::ChunkReader(Input& input, std::map<int, CodecPtr> codecs, int leader)
+    : input_(input), codecs_(std::move(codecs)), leader_(leader) {
+  for (const auto& [index, codec] : codecs_) {
+    fillers_.emplace(index, PtsFiller(*codec, {input_.knows_display(), true, input_.asked_frame_rate()}));
+  }
+}
+
+std::set<int> ChunkReader::streams() const {
+  std::set<int> indices;
+  for (const auto& [index, codec] : codecs_) {
+    indices.insert(index);
+  }
+  return indices;
+}
+
+av::PacketPtr ChunkReader::next() {
+  for (;;) {
+    for (auto& [index, filler] : fillers_) {
+      if (av::PacketPtr packet = filler.pop()) {
+        return packet;
+      }
+    }
+    if (is_drained_) {
+      return nullptr;
+    }
+    av::PacketPtr packet = av::new_packet();
+    if (!input_.read(*packet)) {
+      is_drained_ = true;
+      for (auto& [index, filler] : fillers_) {
+        filler.finish();
+      }
+    } else if (const auto filler = fillers_.find(packet->stream_index); filler != fillers_.end()) {
+      filler->second.push(std::move(packet));
+    }
+  }
+}
+
+std::map<int, std::vector<av::PacketPtr>> ChunkReader::read(std::optional<double> duration,
+                                                            std::optional<int> num_packets) {
+  std::map<int, std::vector<av::PacketPtr>> chunk;
+  const AVRational time_base = codecs_.at(leader_)->time_base;
+  std::optional<double> start;
+  double time = 0;  // where the leader's last packet ended
+  while (!is_at_end_) {
+    av::PacketPtr packet = std::move(held_);
+    if (!packet) {
+      is_at_end_ = true;  // also if it throws
+      packet = next();
+      is_at_end_ = packet == nullptr;
+    }
+    if (!packet) {
+      break;
+    }
+    const int index = packet->stream_index;
+    if (index == leader_) {
+      const double begin = seconds_of(*packet, time_base).value_or(time);
+      if (duration && start && (packet->flags & AV_PKT_FLAG_KEY) != 0 && begin - *start >= *duration) {
+        held_ = std::move(packet);
+        break;
+      }
+      start = start.value_or(begin);
+      time = begin + to_seconds(packet->duration, time_base.num, time_base.den);
+    }
+    auto& packets = chunk[index];
+    packets.push_back(std::move(packet));
+    if (num_packets && packets.size() >= static_cast<std::size_t>(*num_packets)) {
+      break;
+    }
+  }
+  return chunk;
+}
+
+}  // namespace spdl
