@@ -8,10 +8,10 @@
 
 namespace spdl {
 
-ChunkReader::ChunkReader(Input& input, std::map<int, CodecPtr> codecs, int leader)
-    : input_(input), codecs_(std::move(codecs)), leader_(leader) {
+ChunkReader::ChunkReader(const Input& input, std::map<int, CodecPtr> codecs, int leader)
+    : codecs_(std::move(codecs)), leader_(leader) {
   for (const auto& [index, codec] : codecs_) {
-    fillers_.emplace(index, PtsFiller(*codec, {input_.knows_display(), true, input_.asked_frame_rate()}));
+    fillers_.emplace(index, PtsFiller(*codec, {input.knows_display(), true, input.asked_frame_rate()}));
   }
 }
 
@@ -23,7 +23,7 @@ std::set<int> ChunkReader::streams() const {
   return indices;
 }
 
-av::PacketPtr ChunkReader::next() {
+av::PacketPtr ChunkReader::next(Input& input) {
   for (;;) {
     for (auto& [index, filler] : fillers_) {
       if (av::PacketPtr packet = filler.pop()) {
@@ -34,7 +34,7 @@ av::PacketPtr ChunkReader::next() {
       return nullptr;
     }
     av::PacketPtr packet = av::new_packet();
-    if (!input_.read(*packet)) {
+    if (!input.read(*packet)) {
       is_drained_ = true;
       for (auto& [index, filler] : fillers_) {
         filler.finish();
@@ -45,7 +45,7 @@ av::PacketPtr ChunkReader::next() {
   }
 }
 
-std::map<int, std::vector<av::PacketPtr>> ChunkReader::read(std::optional<double> duration,
+std::map<int, std::vector<av::PacketPtr>> ChunkReader::read(Input& input, std::optional<double> duration,
                                                             std::optional<int> num_packets) {
   std::map<int, std::vector<av::PacketPtr>> chunk;
   const AVRational time_base = codecs_.at(leader_)->time_base;
@@ -55,7 +55,7 @@ std::map<int, std::vector<av::PacketPtr>> ChunkReader::read(std::optional<double
     av::PacketPtr packet = std::move(held_);
     if (!packet) {
       is_at_end_ = true;  // also if it throws
-      packet = next();
+      packet = next(input);
       is_at_end_ = packet == nullptr;
     }
     if (!packet) {

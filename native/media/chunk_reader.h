@@ -14,29 +14,26 @@
 
 namespace spdl {
 
-// Reads from where the input is. The input is to be used for nothing else meanwhile. One thread per object.
+// Reads from where an input is, always the same one, which is to be used for nothing else meanwhile. One thread per object.
 class ChunkReader {
  public:
   // `codecs`: of the streams to read, by their indices. `leader`: the one of them whose key frames end a chunk.
-  ChunkReader(Input& input, std::map<int, CodecPtr> codecs, int leader);
-  // The fillers refer to the codecs.
-  ChunkReader(const ChunkReader&) = delete;
-  ChunkReader& operator=(const ChunkReader&) = delete;
+  ChunkReader(const Input& input, std::map<int, CodecPtr> codecs, int leader);
 
   // The next packets of each stream, with their times: until one has `num_packets`, or until the end of a decodable group
   // after `duration` seconds. Empty at the end of the data. Throws Error (kDemux), and then reads nothing more.
-  std::map<int, std::vector<av::PacketPtr>> read(std::optional<double> duration, std::optional<int> num_packets);
+  std::map<int, std::vector<av::PacketPtr>> read(Input& input, std::optional<double> duration,
+                                                 std::optional<int> num_packets);
 
   int leader() const noexcept { return leader_; }
   std::set<int> streams() const;
 
  private:
   // Null at the end.
-  av::PacketPtr next();
+  av::PacketPtr next(Input& input);
 
-  Input& input_;
   std::map<int, CodecPtr> codecs_;
-  std::map<int, PtsFiller> fillers_;  // one for each stream
+  std::map<int, PtsFiller> fillers_;  // one for each stream; they refer to the codecs
   int leader_;
   av::PacketPtr held_;  // the first packet of the next chunk
   bool is_at_end_ = false;

@@ -420,7 +420,7 @@ std::map<int, Packets> Demuxer::read_some(int round, std::optional<double> durat
     return chunk.emplace(index, new_packets(stream_type(index), index)).first->second;
   };
   select(reading_->streams());
-  for (auto& [index, packets] : reading_->read(duration, num_packets)) {
+  for (auto& [index, packets] : reading_->read(input_, duration, num_packets)) {
     add(index).packets = std::move(packets);
   }
   const int num_errors = input_.take_num_errors();
