@@ -298,6 +298,7 @@ SHARED = {
     ("spdl.pipeline", "spdl._errors"): "its errors",
     ("spdl.pipeline", "spdl._monitor"): "the socket on which pipelines are looked at",
     ("spdl._cli", "spdl._monitor"): "the other end of that socket",
+    ("spdl._cli", f"{P}._observe"): "its screens are made of the parts of a table of statistics",
     ("spdl.debug", f"{P}._monitoring"): "the same report, without a socket",
     ("spdl.pipeline", "spdl._random"): "what an op gets that asks for random numbers",
     ("spdl.source", "spdl._random"): "replacements of items are chosen by the same generator",

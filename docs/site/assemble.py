@@ -125,7 +125,7 @@ class _Links:
         if not source.exists():
             raise FileNotFoundError(f"{page.origin} links to {origin}, which does not exist")
         if source.suffix in (".svg", ".png", ".jpg"):
-            place = Path("pictures", *origin.parts[1:])
+            place = Path("pictures", origin)
             (self._folder / place).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, self._folder / place)
             return place

@@ -15,6 +15,7 @@ import pytest
 
 from spdl._cli import _watch, main
 from spdl._monitor import _places
+from spdl._monitor._places import MonitorError
 from spdl._processes._elsewhere import ELSEWHERE, WorkerElsewhere
 from spdl.pipeline import Pipeline, PipelineBuilder
 from tests.support.child import run_child
@@ -179,7 +180,8 @@ def test_screen_is_as_wide_as_the_terminal() -> None:
         assert "items/s" in block
         assert "failed" in block
         assert "the consumer waited 89% of the time" in " ".join(block.split())
-        assert ("dropped" in block) == (width == 100)
+        assert ("mean" in block) == (width == 100)
+        assert ("dropped" in block) == (width > 72)
 
 
 @pytest.mark.parametrize(
@@ -256,6 +258,20 @@ def test_several_processes_are_listed(
     error = capsys.readouterr().err
     assert "several processes are monitored; say which one:" in error
     assert f"{os.getpid()}  train.py --epochs 3" in error
+
+
+def test_processes_that_do_not_answer_are_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rather than an empty list."""
+    monkeypatch.setattr(_watch, "living", lambda: [4711, 4712])
+
+    def refuse(pid: int) -> None:
+        raise MonitorError(f"process {pid} does not answer")
+
+    monkeypatch.setattr(_watch, "connect", refuse)
+    assert main(["stats"]) == 1
+    assert "none of the monitored processes answers: 4711, 4712" in capsys.readouterr().err
 
 
 class Actors:

@@ -54,6 +54,21 @@ def test_an_owner_that_hangs_holds_nobody_up() -> None:
         owner.may_answer.set()
 
 
+def test_an_owner_that_fails_does_not_silence_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged."""
+
+    class Broken(Owner):
+        def ask(self, view: str, timeout: float) -> list[tuple[WorkerElsewhere, Any]]:
+            raise ConnectionError("the cluster is gone")
+
+    owners = [Broken(HERE), Owner(THERE)]
+    for owner in owners:
+        ELSEWHERE.add(owner)
+    assert ELSEWHERE.ask("stats") == [(HERE, None), (THERE, "stats")]
+    assert "cannot be asked for their stats" in caplog.text
+    assert "the cluster is gone" in caplog.text
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="pids are those of a machine and a name space there")
 def test_processes_that_see_each_other_share_a_space_of_pids(monkeypatch: pytest.MonkeyPatch) -> None:
     """A container has its own; where it is not known, nobody shares it."""

@@ -120,10 +120,12 @@ def _only_process() -> int:
         roots -= {child["pid"] for child in answer["children"]}
         roots -= {worker["pid"] for worker in answer.get("elsewhere", ()) if worker["host"] is None}
         lines.append((pid, f"  {pid}  {' '.join(answer['argv'])[:80]}"))
-    shown = [text for pid, text in lines if pid in roots]
+    shown = [(pid, text) for pid, text in lines if pid in roots]
+    if not shown:
+        raise MonitorError(f"none of the monitored processes answers: {', '.join(map(str, found))}")
     if len(shown) == 1:
-        return next(pid for pid, _ in lines if pid in roots)
-    raise MonitorError("several processes are monitored; say which one:\n" + "\n".join(shown))
+        return shown[0][0]
+    raise MonitorError("several processes are monitored; say which one:\n" + "\n".join(text for _, text in shown))
 
 
 # ---------------------------------------------------------------------------------------------------------------- text
@@ -137,6 +139,8 @@ def screen(answers: list[dict[str, Any]], before: Shown, width: int = _WIDTH) ->
         before: Earlier statistics.
         width: Columns of the terminal.
     """
+    from spdl.pipeline._observe._stats_table import headline, stage_lines  # when it is needed, as in _stats_of
+
     blocks = []
     roles = _roles(answers)
     for answer in answers:
@@ -149,10 +153,8 @@ def screen(answers: list[dict[str, Any]], before: Shown, width: int = _WIDTH) ->
             key = answer.get("host"), answer["pid"], pipeline["id"]
             earlier, before[key] = before.get(key), stats
             shown = stats if earlier is None else _between(earlier, stats)
-            headline, table, rest = f"{shown:{width}}".partition("\n   stage ")
-            headline = f"pipeline {pipeline['id']}: {' '.join(headline.split())}"
-            lines = [heading, *wrap(headline, width, subsequent_indent="   ")]
-            lines[-1] += table + rest
+            whole = f"pipeline {pipeline['id']}: {headline(shown)}"
+            lines = [heading, *wrap(whole, width, subsequent_indent="   "), *stage_lines(shown, width)]
             if pipeline["verdict"] is not None:
                 for line in pipeline["verdict"]["text"].splitlines():
                     lines += wrap(line, width, subsequent_indent="   ")

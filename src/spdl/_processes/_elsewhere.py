@@ -6,6 +6,7 @@ children of this process.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -15,6 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 __all__ = ["ELSEWHERE", "OwnerElsewhere", "WorkerElsewhere", "pid_space"]
 
+_LOG = logging.getLogger("spdl.pipeline")
 #: Seconds that the workers of all owners together may take to answer.
 _TIMEOUT: Final = 2.0
 
@@ -73,7 +75,10 @@ class _Owners:
 
         def ask_all() -> None:
             for owner in owners:
-                answers.extend(owner.ask(view, timeout / len(owners)))
+                try:
+                    answers.extend(owner.ask(view, timeout / len(owners)))
+                except Exception:  # whatever carries the question; the others are asked all the same
+                    _LOG.warning("the workers of %s cannot be asked for their %s", owner, view, exc_info=True)
 
         thread = threading.Thread(target=ask_all, name="spdl-ask-elsewhere", daemon=True)
         thread.start()

@@ -54,10 +54,9 @@ class Monitor:
 
     def close(self) -> None:
         """Remove the socket, unless others have opened the monitor too. Idempotent. In a forked child: forget it."""
-        if self._is_open:
-            self._is_open = False
-            if self._pid == os.getpid():
-                _shared.leave()
+        if self._pid == os.getpid():
+            _shared.leave(self)
+        self._is_open = False
 
     def __enter__(self) -> Monitor:
         return self
@@ -98,8 +97,11 @@ class _Shared:
             self._is_for_ever = self._is_for_ever or for_ever
             return self._server.path
 
-    def leave(self) -> None:
+    def leave(self, user: Monitor) -> None:
         with self._lock:
+            if not user._is_open:
+                return
+            user._is_open = False
             self._num_users -= 1
             if self._num_users > 0 or self._is_for_ever or self._server is None:
                 return

@@ -5,14 +5,14 @@ from textwrap import wrap
 from spdl.pipeline._observe._stats import PipelineStats, StageStats
 from spdl.pipeline._observe._units import count, rate, seconds, share
 
-__all__ = ["WIDTH", "headline", "stage_cells", "stage_losses", "stats_table"]
+__all__ = ["WIDTH", "headline", "stage_cells", "stage_losses", "stage_lines", "stats_table"]
 
 #: Most columns of the terminal.
 WIDTH = 100
 #: The column of names gives way to the others, but not more than this.
 _NAME = 16
-#: Left out, in this order, where there is no room.
-_OPTIONAL = ("full", "CPU", "dropped", "running", "mean", "calls")
+#: Left out, in this order, where there is no room. What is lost is shown the longest.
+_OPTIONAL = ("full", "CPU", "running", "mean", "calls", "dropped")
 
 
 def stats_table(stats: PipelineStats, width: int = WIDTH) -> str:
@@ -20,17 +20,20 @@ def stats_table(stats: PipelineStats, width: int = WIDTH) -> str:
 
     Below 72 columns or so, columns of numbers no longer fit, and lines are longer than ``width``.
     """
+    return "\n".join([*wrap(headline(stats), width, subsequent_indent="   "), *stage_lines(stats, width)])
+
+
+def stage_lines(stats: PipelineStats, width: int = WIDTH) -> list[str]:
+    """Return the lines of the table that follow the headline: those about stages."""
     limiting, sentence = stats._explained()
     rows = [(_marker(stage is limiting), stage_cells(stage, stats)) for stage in stats.stages]
-    lines = wrap(headline(stats), width, subsequent_indent="   ")
-    if rows:
-        lines += _table(rows, width)
+    lines = _table(rows, width) if rows else []
     for stage in stats.stages:
         lines += wrap(text, width, subsequent_indent="   ") if (text := stage_losses(stage)) else []
     if limiting is not None:
         lines += wrap(f"-> limiting stage: {_describe(limiting, stats)}", width, subsequent_indent="   ")
         lines += wrap(sentence, width)
-    return "\n".join(lines)
+    return lines
 
 
 def headline(stats: PipelineStats) -> str:
