@@ -130,7 +130,7 @@ nb::tuple first_numbers(Py_ssize_t count) {
     if (number == nullptr) {
       throw nb::python_error();
     }
-    PyTuple_SET_ITEM(numbers.ptr(), i, number);
+    PyTuple_SetItem(numbers.ptr(), i, number);  // which takes the reference
   }
   return numbers;
 }

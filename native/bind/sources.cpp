@@ -49,11 +49,19 @@ HeldSource hold_source(nb::handle source, const char* what) {
 
 std::optional<std::string_view> plain_path(nb::handle source) noexcept {
   PyObject* const text = source.ptr();
-  if (!PyUnicode_CheckExact(text) || !PyUnicode_IS_COMPACT_ASCII(text)) {
+  if (!PyUnicode_CheckExact(text)) {
     return std::nullopt;
   }
-  const std::string_view path(static_cast<const char*>(PyUnicode_DATA(text)),
-                              static_cast<std::size_t>(PyUnicode_GET_LENGTH(text)));
+  Py_ssize_t size = 0;
+  const char* const data = PyUnicode_AsUTF8AndSize(text, &size);  // of ASCII: the bytes that the object has
+  if (data == nullptr) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  if (size != PyUnicode_GetLength(text)) {
+    return std::nullopt;
+  }
+  const std::string_view path(data, static_cast<std::size_t>(size));
   return path.find('\0') == std::string_view::npos ? std::optional(path) : std::nullopt;
 }
 

@@ -77,7 +77,7 @@ class _Owners:
             for owner in owners:
                 try:
                     answers.extend(owner.ask(view, timeout / len(owners)))
-                except Exception:  # whatever carries the question; the others are asked all the same
+                except Exception:  # noqa: BLE001 # whatever carries the question; the others are asked all the same
                     _LOG.warning("the workers of %s cannot be asked for their %s", owner, view, exc_info=True)
 
         thread = threading.Thread(target=ask_all, name="spdl-ask-elsewhere", daemon=True)
