@@ -3,6 +3,7 @@
 import os
 import pickle
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -44,6 +45,17 @@ def test_statistics_do_not_keep_an_iteration_alive() -> None:
     assert pickle.loads(pickle.dumps(DataLoader(range(3), preprocessor=str))).stats().num_items == 0
 
 
+class Slow:
+    """A data set that its consumer has to wait for."""
+
+    def __len__(self) -> int:
+        return 12
+
+    def __getitem__(self, index: int) -> int:
+        time.sleep(0.01)
+        return index
+
+
 @pytest.mark.parametrize("workers", ["thread", pytest.param("process", marks=pytest.mark.slow), None])
 def test_loader_of_torchs_kind_has_statistics(workers: str | None) -> None:
     """With every kind of workers: batches, the time that the consumer waited for them, and what is in flight."""
@@ -52,7 +64,7 @@ def test_loader_of_torchs_kind_has_statistics(workers: str | None) -> None:
 
     num_workers = 0 if workers is None else 1
     loader = get_pytorch_dataloader(
-        list(range(12)),
+        Slow(),
         4,
         num_workers=num_workers,
         timeout=0,
