@@ -25,6 +25,8 @@ class ChunkReader {
   std::map<int, std::vector<av::PacketPtr>> read(Input& input, std::optional<double> duration,
                                                  std::optional<int> num_packets);
 
+  // Nothing is left, or reading has failed.
+  bool is_at_end() const noexcept { return is_at_end_; }
   int leader() const noexcept { return leader_; }
   std::set<int> streams() const;
 

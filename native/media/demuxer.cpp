@@ -410,7 +410,7 @@ void Demuxer::stop_reading() noexcept {
 }
 
 std::map<int, Packets> Demuxer::read_some(int round, std::optional<double> duration, std::optional<int> num_packets) {
-  if (round != round_) {
+  if (round != round_ || !reading_) {
     throw Error(ErrorKind::kMedia, "continue reading",
                 "the demuxer was used for something else meanwhile; use one Demuxer for each iterator")
         .in(input_.name());
@@ -419,6 +419,9 @@ std::map<int, Packets> Demuxer::read_some(int round, std::optional<double> durat
   const auto add = [&](int index) -> Packets& {
     return chunk.emplace(index, new_packets(stream_type(index), index)).first->second;
   };
+  if (reading_->is_at_end()) {
+    return chunk;
+  }
   select(reading_->streams());
   for (auto& [index, packets] : reading_->read(input_, duration, num_packets)) {
     add(index).packets = std::move(packets);

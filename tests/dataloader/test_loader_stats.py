@@ -52,7 +52,7 @@ class Slow:
         return 12
 
     def __getitem__(self, index: int) -> int:
-        time.sleep(0.01)
+        time.sleep(0.01)  # what is tested is time: that for which the consumer waits
         return index
 
 
