@@ -1,7 +1,7 @@
-"""Download with an async op: many requests wait at once on one thread; CPU work runs in worker threads.
+"""Download with an async op: one thread waits for many requests at a time; worker threads do the CPU work.
 
-The example starts its own server on the loopback interface, which sometimes fails like a real one. The client uses
-plain ``asyncio`` streams; replace it with any async client.
+The example starts its own server on the loopback interface. Like a real server, it answers some requests with an
+error. The client uses plain ``asyncio`` streams; you can replace it with any async client.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *args: object) -> None:
-        """Log nothing: the terminal is for the example."""
+        """Log nothing, to keep the output of the example readable."""
 
 
 class Server(ThreadingHTTPServer):
@@ -40,13 +40,13 @@ class NotFoundError(Exception):
 
 
 class Client:
-    """An object with an async ``__call__`` is an op too; it can hold connections, credentials or a limit."""
+    """An object with an async ``__call__`` is also an op. It can hold connections, credentials or a limit."""
 
     def __init__(self, host: str, port: int) -> None:
         self.host, self.port = host, port
 
     async def __call__(self, key: int) -> tuple[int, bytes]:
-        """Fetch one object. An exception fails this item only; the pipeline logs it and continues."""
+        """Fetch one object. If this raises, only this item fails; the pipeline logs the failure and continues."""
         reader, writer = await asyncio.open_connection(self.host, self.port)
         try:
             writer.write(f"GET /{key} HTTP/1.0\r\nHost: {self.host}\r\n\r\n".encode())

@@ -1,7 +1,7 @@
-"""A function that takes a whole batch, after ``aggregate``: one call for many items.
+"""Process whole batches, after ``aggregate``: one call for many items.
 
-``aggregate(n)`` collects n items into a list, and the next stage gets lists. ``drop_last`` says whether the remainder
-at the end is dropped. A custom ``Aggregator`` decides when a batch is full: here by its size in bytes.
+``aggregate(n)`` collects n items into a list, and the next stage gets lists. ``drop_last=True`` drops the remainder at
+the end. A custom ``Aggregator`` decides when a batch is full: here by its size in bytes.
 """
 
 from spdl.pipeline import PipelineBuilder
@@ -9,25 +9,25 @@ from spdl.pipeline.defs import Aggregator
 
 
 def read(index: int) -> bytes:
-    """Make a record; records have different lengths."""
+    """Make a record. Its length depends on the index."""
     return bytes([index % 256]) * (1 + index * 37 % 101)
 
 
 def collate(batch: list[bytes]) -> tuple[int, bytes]:
-    """Pad the records of a batch to one length and join them: one call for a batch of any size."""
+    """Pad the records of a batch to the same length and join them. Works for a batch of any size."""
     width = max(map(len, batch))
     return len(batch), b"".join(record.ljust(width, b"\0") for record in batch)
 
 
 class ByBytes(Aggregator[bytes, list[bytes]]):
-    """Batches of any number of records, at most ``num_bytes`` bytes in total."""
+    """Make batches of any number of records, at most ``num_bytes`` bytes in total."""
 
     def __init__(self, num_bytes: int) -> None:
         self.num_bytes = num_bytes
         self._records: list[bytes] = []
 
     def accumulate(self, item: bytes) -> list[bytes] | None:
-        """Take one record. If it no longer fits into the batch, return that batch; otherwise ``None``."""
+        """Add one record. If it does not fit into the current batch, return that batch and begin a new one."""
         if sum(map(len, self._records)) + len(item) <= self.num_bytes:
             self._records.append(item)
             return None
@@ -35,7 +35,7 @@ class ByBytes(Aggregator[bytes, list[bytes]]):
         return full or None
 
     def flush(self) -> list[bytes] | None:
-        """Return the last batch."""
+        """Return the last batch, if there is one."""
         rest, self._records = self._records, []
         return rest or None
 

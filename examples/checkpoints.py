@@ -1,8 +1,8 @@
-"""A training that is killed and goes on exactly: in the end it has the model of a training that nobody has disturbed.
+"""Resume a killed training run exactly: its final model is the same as that of an uninterrupted run.
 
-The training runs in a process of its own and saves the model and the position in the data together. It dies by SIGKILL
-between two checkpoints, and is started again. Then two ranks stop in the middle of an epoch,
-and four ranks read the rest of it.
+The training runs in its own process, and saves the model and the position in the data together. SIGKILL ends it between
+two checkpoints, and it is started again. In a second part, two ranks stop in the middle of an epoch, and four ranks
+read the rest of the epoch.
 """
 
 import os
@@ -22,7 +22,7 @@ SAVE_EVERY = 5
 
 
 def load(index: int) -> tuple[float, float]:
-    """Load a sample: a point of a line."""
+    """Load a sample: a point on a line."""
     x = index / NUM_ITEMS
     return x, 3 * x - 1
 
@@ -40,14 +40,14 @@ def make_pipeline(rank: int = 0, world_size: int = 1) -> Pipeline[list[tuple[flo
 
 
 def train(path: Path, *, kill_at: int = 0) -> None:
-    """Train until the last epoch is over, from the checkpoint if there is one. Die behind the step ``kill_at``."""
+    """Train to the end, from the checkpoint if there is one. Kill this process after step ``kill_at``."""
     weights, step, epoch = [0.0, 0.0], 0, 0
     pipeline = make_pipeline()
     if path.exists():
         saved = resume.load(path)
         weights, step, epoch = saved["weights"], saved["step"], saved["epoch"]
         pipeline.load_state_dict(saved["data"])  # before the first read
-        print(f"goes on after step {step}", flush=True)
+        print(f"resumed after step {step}", flush=True)
     with pipeline.auto_stop():
         while epoch < NUM_EPOCHS:
             for batch in pipeline:  # the rest of the epoch, if a state was loaded
@@ -66,13 +66,13 @@ def train(path: Path, *, kill_at: int = 0) -> None:
 
 
 def run(path: Path, *, kill_at: int = 0) -> list[str]:
-    """Train in a process, which dies behind that step. Returns what it has printed."""
+    """Train in a child process, which is killed after that step. Return the lines that it has printed."""
     command = [sys.executable, __file__, str(path), str(kill_at)]
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=kill_at == 0).stdout.splitlines()
 
 
 def on_other_ranks() -> None:
-    """Two ranks read four batches each, four ranks the rest. A real rank has a process of its own."""
+    """Read four batches on each of two ranks, and the rest on four ranks. A real rank has its own process."""
     read: list[Any] = []
     states = []
     for rank in range(2):

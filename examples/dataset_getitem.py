@@ -1,8 +1,8 @@
-"""From ``torch.utils.data.DataLoader`` to a pipeline: threads read the data set with ``__getitem__``, in order.
+"""Replace ``torch.utils.data.DataLoader`` with a pipeline: threads call the ``__getitem__`` of the data set, in order.
 
-A map-style data set needs no change: the indices are the source, its ``__getitem__`` is the op, and
-``output_order="input"`` keeps the order of the sampler, whatever order the calls finish in. ``__getitem__`` must be
-thread-safe; reading files, and decoding them with a library that releases the GIL, is.
+A map-style data set needs no change. The indices are the source, ``__getitem__`` is the op, and
+``output_order="input"`` keeps the order of the sampler, in whatever order the calls finish. ``__getitem__`` must be
+thread-safe. Here it is, because each call opens its own file. Use a library that releases the GIL to decode.
 """
 
 import random
@@ -38,7 +38,7 @@ def make_samples(folder: Path, num_samples: int) -> None:
 
 
 def collate(samples: list[tuple[bytes, int]]) -> tuple[bytes, list[int]]:
-    """Join the samples of a batch. With torch, use ``torch.utils.data.default_collate``."""
+    """Join the samples of a batch. With torch, use ``torch.utils.data.default_collate`` instead."""
     return b"".join(data for data, _ in samples), [label for _, label in samples]
 
 

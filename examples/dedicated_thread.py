@@ -1,7 +1,7 @@
-"""A stage with state in its own thread: an executor with one worker, and thread-local storage.
+"""Run a stage in its own thread, with state: an executor with one worker, and thread-local storage.
 
-Transfers to a GPU work like this: one at a time, always from the same thread, on a stream that is made once. The other
-stages run in the threads of the pipeline.
+Use this for transfers to a GPU: one at a time, always from the same thread, on a stream that is created once. The
+other stages run in the threads of the pipeline.
 """
 
 import threading
@@ -13,7 +13,7 @@ LOCAL = threading.local()
 
 
 class Stream:
-    """A stand-in for a CUDA stream, a connection or a decoder: made once, used by one thread."""
+    """A stand-in for a CUDA stream, a connection or a decoder: created once, used by one thread."""
 
     num_made = 0
 
@@ -27,7 +27,7 @@ class Stream:
 
 
 def get_stream() -> Stream:
-    """Return the stream of this thread, made at the first call."""
+    """Return the stream of this thread; the first call creates it."""
     if not hasattr(LOCAL, "stream"):
         LOCAL.stream = Stream()
     stream: Stream = LOCAL.stream

@@ -1,7 +1,7 @@
-"""Epochs with a continuous source: one pipeline, and its threads, for the whole training.
+"""Run several epochs with a continuous source: one pipeline, and one set of threads, for the whole training.
 
-The pipeline iterates the source again for each epoch, so the source can reshuffle. The next epoch is prefetched while
-the consumer still reads the current one. No batch holds items of two epochs.
+The pipeline iterates the source once per epoch, so the source can reshuffle. It prefetches the next epoch while the
+consumer still reads the current one. A batch never mixes two epochs.
 """
 
 import random
@@ -13,7 +13,7 @@ NUM_EPOCHS = 3
 
 
 class ShuffledIndices:
-    """The indices of a data set: another order in each epoch, the same orders in each run."""
+    """The indices of a data set, in a different order in each epoch. All runs have the same orders."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -40,7 +40,7 @@ def main() -> None:
     )
     with pipeline.auto_stop():
         for epoch in range(NUM_EPOCHS):
-            # Each iterator covers one epoch. The stream itself has no end: leaving auto_stop stops it.
+            # Each iterator covers one epoch. The source never ends: leaving auto_stop stops the pipeline.
             print(f"epoch {epoch}:", *pipeline)
 
 

@@ -1,7 +1,7 @@
-"""Several sources in one stream, mixed by a custom merge op: two items of the first for one of the second.
+"""Merge several sources into one stream with a custom merge op: two items of the first source, then one of the second.
 
-Each sub-pipeline has its own source and stages. Without an op their items are merged in order of arrival. The op reads
-their queues and puts items into the output. It must return after it has read the end of every input.
+Each sub-pipeline has its own source and stages. Without an op, their items are merged in order of arrival. The op reads
+the queues of the sub-pipelines and puts items into the output. It must return when all inputs have ended.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ WEIGHTS = (2, 1)
 
 
 async def mix(info: StageInfo, inputs: Sequence[AsyncQueue], output: AsyncQueue) -> None:
-    """Take ``WEIGHTS[i]`` items in turn from input i; continue with the others when one has ended."""
+    """Take ``WEIGHTS[i]`` items from each input i, one input after the other. Skip inputs that have ended."""
     live = dict(zip(inputs, WEIGHTS, strict=True))
     while live:
         for queue, weight in list(live.items()):
@@ -26,7 +26,7 @@ async def mix(info: StageInfo, inputs: Sequence[AsyncQueue], output: AsyncQueue)
 
 
 def labelled(prefix: str, num_items: int) -> PipelineConfig[str]:
-    """Make a sub-pipeline. Its sink is not used."""
+    """Make a sub-pipeline. A merge does not use its sink."""
     return PipelineConfig(SourceConfig(range(num_items)), [Pipe(f"{prefix}{{}}".format)], SinkConfig(1))
 
 

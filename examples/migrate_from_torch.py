@@ -1,11 +1,12 @@
-"""From ``torch.utils.data.DataLoader`` to a pipeline, step by step; each gives the same batches in the same order.
+"""Move from ``torch.utils.data.DataLoader`` to a pipeline, in steps that give the same batches in the same order.
 
 0. The old code: a data set that opens pictures with Pillow, and torch's loader with worker processes.
-1. Another loader, and nothing else changed: ``get_pytorch_dataloader(..., workers="thread")``. Nothing is pickled and
-   no process is started, so the first batch arrives sooner.
-2. The pipeline that does what this loader does: sampler, ``__getitem__``, ``aggregate``, ``collate_fn``. You can now
-   add stages, each with its own concurrency.
-3. One native call decodes, resizes and batches pictures, without the GIL and without a tensor for each picture.
+1. Change only the loader: ``get_pytorch_dataloader(..., workers="thread")``. Nothing is pickled and no process is
+   started, so the first batch arrives sooner.
+2. Write the same steps as a pipeline: sampler, ``__getitem__``, ``aggregate``, ``collate_fn``. You can now add stages
+   and set the concurrency of each.
+3. Decode with ``spdl.io``: one native call decodes, resizes and batches pictures, without the GIL and without a tensor
+   for each picture. The pixels differ slightly from Pillow's.
 
 Needs torch and Pillow.
 """
@@ -47,7 +48,7 @@ class Photos(Dataset):
 
 
 def shuffled(photos: Photos) -> RandomSampler:
-    """Make the same order for each step. ``shuffle=True`` with a ``generator`` for each loader works as well."""
+    """Return a sampler with the same order for each step. ``shuffle=True`` and a ``generator`` work too."""
     return RandomSampler(photos, generator=torch.Generator().manual_seed(0))
 
 
@@ -76,7 +77,7 @@ def as_pipeline(photos: Photos) -> Iterator[Batch]:
 
 
 def by_native_calls(photos: Photos) -> Iterator[Batch]:
-    transform = spdl.io.ImageTransform(SIZE, layout="NCHW", orient=False)  # nor does Pillow apply the orientation
+    transform = spdl.io.ImageTransform(SIZE, layout="NCHW", orient=False)  # Pillow does not orient either
 
     def load(indices: list[int]) -> Batch:
         images = spdl.io.load_image_batch(
@@ -90,14 +91,14 @@ def by_native_calls(photos: Photos) -> Iterator[Batch]:
         .aggregate(BATCH_SIZE)
         .pipe(load)
         .add_sink(2)
-        .build(num_threads=1)  # one call at a time; its own threads share the pictures of a batch
+        .build(num_threads=1)  # one call at a time; it decodes a batch with NUM_WORKERS threads
     )
     with pipeline.auto_stop():
         yield from pipeline
 
 
 def make_photos(folder: Path, num_photos: int) -> None:
-    """Smooth pictures of several sizes."""
+    """Make smooth pictures of several sizes."""
     for index in range(num_photos):
         chance = random.Random(index)
         height, width = chance.randint(80, 160), chance.randint(80, 160)

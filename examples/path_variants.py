@@ -1,7 +1,7 @@
-"""Different stages for different items: a router chooses the path of each item, and the outputs are merged.
+"""Send items to different stages: a router chooses the path of each item, and the outputs of all paths are merged.
 
-Each path has its own stages, with their own concurrency. A path may contain path variants again. Items of one path keep
-their order; there is no order between paths.
+Each path has its own stages, with their own concurrency. Paths can be nested. Items on the same path keep their order;
+items on different paths do not.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""A stage that holds the GIL runs in a process pool, with a resource made once per process; the others use threads.
+"""Run one stage in a process pool, because it holds the GIL; the other stages run in threads.
 
-The resource, here a table that takes time to build, is made by the pool's ``initializer`` and kept in a global of the
-worker process. Only the op and the items of that stage cross a process boundary, so only
-they must be picklable.
+The stage needs a resource, here a table that is slow to build. The pool's ``initializer`` builds it once per worker
+process and keeps it in a global variable there. Only the op and the items of this stage are sent to the worker
+processes, so only they must be picklable.
 """
 
 import multiprocessing
@@ -13,7 +13,7 @@ from spdl.pipeline import PipelineBuilder
 
 NUM_PROCESSES = 2
 
-#: The resource of a worker process; the main process does not have it.
+#: The resource. It exists only in the worker processes.
 vocabulary: "Vocabulary"
 
 
@@ -28,18 +28,18 @@ class Vocabulary:
 
 
 def init_vocabulary(*words: str) -> None:
-    """Run once in each worker process. Its arguments are pickled; the resource need not be picklable."""
+    """Runs once in each worker process. Its arguments are pickled; the resource need not be picklable."""
     global vocabulary
     vocabulary = Vocabulary(list(words))
 
 
 def tokenize(text: str) -> list[int]:
-    """Run in a worker process: it is pure Python, so threads would wait for each other."""
+    """Runs in a worker process: pure Python code holds the GIL, so threads would not run it in parallel."""
     return vocabulary.encode(text)
 
 
 def decompress(data: bytes) -> str:
-    """Run in a thread: zlib releases the GIL, so threads run in parallel."""
+    """Runs in a thread: zlib releases the GIL, so threads run in parallel."""
     return zlib.decompress(data).decode()
 
 
@@ -54,7 +54,7 @@ def main() -> None:
     texts = [" ".join(words[1 + (i + j) % 7] for j in range(1 + i % 5)) for i in range(64)]
     documents = [zlib.compress(text.encode()) for text in texts]
 
-    # "spawn" and "forkserver" start clean processes. "fork" would copy a process whose threads hold locks.
+    # "spawn" and "forkserver" start clean processes. "fork" would copy this process while its threads may hold locks.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(NUM_PROCESSES, context, init_vocabulary, tuple(words)) as executor:
         pipeline = (
@@ -75,6 +75,6 @@ def main() -> None:
     print(f"{num_rows} documents, {num_tokens} tokens, from {NUM_PROCESSES} processes")
 
 
-# Worker processes import this file again; only the main process may start the work.
+# Worker processes import this file, and must not run main().
 if __name__ == "__main__":
     main()

@@ -1,11 +1,11 @@
-"""Text to batches of token ids: tokenised in threads, then padded by budget, padded by length, or packed into rows.
+"""Make batches of token ids from texts, in three ways: padded by budget, padded by length, or packed into rows.
 
-A byte-level BPE of ``tokenizers`` (the extra ``text``) is trained on the docstrings of the standard library.
-``encode_batch`` releases the GIL, ``encode`` does not. So texts are tokenised in chunks, and the threads of the
-pipeline run in parallel. The order of the documents is kept, so the batches are the same in each run.
+The example trains a byte-level BPE of ``tokenizers`` (the extra ``text``) on the docstrings of the standard library.
+``encode_batch`` releases the GIL, but ``encode`` does not. So texts are tokenised in chunks, and the threads of the
+pipeline run in parallel. The order of the documents is kept, so each run makes the same batches.
 
 A packed row holds several documents. ``segment_ids`` says which document each token belongs to, and ``positions``
-restarts at 0 for each document. A model that uses both gives the same results as for separate documents.
+restarts at 0 for each document. A model that uses both computes the same results as for separate documents.
 """
 
 import ast
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-# The pipeline has the threads, so tokenizers must not start its own. Set this before its first use.
+# The pipeline has its own threads, so tokenizers must not start more. Set this before tokenizers is first used.
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import numpy as np
@@ -45,7 +45,7 @@ class Batch(NamedTuple):
 
 
 def docstrings() -> Iterator[str]:
-    """Texts of one line to some pages, in English."""
+    """Yield English texts of one line to a few pages."""
     for name in MODULES:
         spec = importlib.util.find_spec(name)
         assert spec is not None
@@ -70,7 +70,7 @@ def train(documents: list[str]) -> Tokenizer:
 
 
 class Tokenise:
-    """Turn texts into token ids, one ``int32`` array per text. Texts longer than a row are truncated."""
+    """Turns texts into token ids, one ``int32`` array per text. Truncates texts that are longer than a row."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
@@ -81,7 +81,7 @@ class Tokenise:
 
 
 def pad(sequences: list[np.ndarray]) -> Batch:
-    """Make a batch with one document per row, padded to the longest."""
+    """Make a batch with one document per row, padded to the longest document."""
     shape = len(sequences), max(map(len, sequences))
     batch = Batch(np.full(shape, PAD, np.int32), np.zeros(shape, np.int32), np.zeros(shape, np.int32))
     for row, sequence in enumerate(sequences):
@@ -101,9 +101,10 @@ def stack(rows: list[PackedRow]) -> Batch:
 
 
 def attention_mask(batch: Batch) -> np.ndarray:
-    """Return which tokens may attend to which, of shape ``(rows, tokens, tokens)``: earlier ones of the same document.
+    """Return the attention mask, of shape ``(rows, tokens, tokens)``.
 
-    Attention kernels for packed sequences take ``PackedRow.cu_seqlens`` instead and need no mask.
+    A token attends to itself and to earlier tokens of the same document. Attention kernels for packed sequences take
+    ``PackedRow.cu_seqlens`` instead and need no mask.
     """
     ids = batch.segment_ids
     same = (ids[:, :, None] == ids[:, None, :]) & (ids[:, :, None] != 0)
@@ -153,7 +154,7 @@ def main() -> None:
     print(
         f"{batch.tokens.dtype} {batch.tokens.shape}, with {len(found)} documents in row {row}, all found: {all(found)}"
     )
-    print(f"each token looks at its own document alone: {bool((ids[looking] == ids[seen]).all())}")
+    print(f"each token attends only to its own document: {bool((ids[looking] == ids[seen]).all())}")
 
 
 if __name__ == "__main__":

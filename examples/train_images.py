@@ -1,8 +1,8 @@
-"""A training input: a folder of classes, reshuffled for each epoch, to batches of normalised floating point images.
+"""Load images for training: one folder per class, reshuffled for each epoch, to batches of normalised float images.
 
-One native call turns files into a batch of shape ``(N, C, H, W)``: a random crop of each picture, flipped or not,
-resized, normalised. The seed of a sample depends only on run, epoch and index, so its pixels are the same in any batch,
-thread or restarted run. A damaged file is replaced by another one, and so is its label.
+One native call turns files into a batch of shape ``(N, C, H, W)``: pictures are cropped and flipped at random, resized
+and normalised. The seed of a sample depends only on run, epoch and index, so its pixels are the same in any batch,
+thread or restarted run. If a file is damaged, another file and its label replace it.
 """
 
 import random
@@ -47,7 +47,7 @@ class Batch:
 
 
 class ImageFolder:
-    """Files in one folder per class, as in ImageNet; classes are numbered in alphabetical order."""
+    """Files in one folder per class, like ImageNet. Classes are numbered in alphabetical order."""
 
     def __init__(self, folder: Path) -> None:
         self.classes = sorted(path.name for path in folder.iterdir() if path.is_dir())
@@ -58,8 +58,8 @@ class ImageFolder:
         self.labels = [label for _, label in samples]
 
     def load(self, request: Request) -> Batch:
-        """Run in a thread of the pipeline, without the GIL while it decodes."""
-        # Other samples, always the same for this batch, in case some of its files cannot be loaded.
+        """Load a batch. Runs in a thread of the pipeline, and decodes without the GIL."""
+        # Samples that replace files that cannot be loaded: always the same ones for this batch.
         spares = random.Random(f"{request.epoch}:{request.indices[0]}").choices(range(len(self.paths)), k=BATCH_SIZE)
         images = spdl.io.load_image_batch(
             [self.paths[index] for index in request.indices],
@@ -68,13 +68,13 @@ class ImageFolder:
             spares=[self.paths[index] for index in spares],
             num_threads=2,
         )
-        # The origin of each image: an index into the request, or beyond its end into the spares.
+        # The origin of each image is its index in the request; larger indices refer to the spares.
         candidates = request.indices + spares
         return Batch(images, [self.labels[candidates[origin]] for origin in images.origins if origin is not None])
 
 
 class ShuffledBatches:
-    """Batches in another order for each epoch. The remainder that does not fill a batch is dropped."""
+    """Yield batches in a different order in each epoch. The remainder that does not fill a batch is dropped."""
 
     def __init__(self, num_samples: int) -> None:
         self.num_samples = num_samples
@@ -88,7 +88,7 @@ class ShuffledBatches:
 
 
 def make_folder(folder: Path, colors: dict[str, Sequence[int]], num_samples: int) -> None:
-    """Pictures of one colour, of several sizes. The last file of all is damaged."""
+    """Make pictures of one colour, in several sizes. The very last file is damaged."""
     for name, color in colors.items():
         (folder / name).mkdir()
         for number in range(num_samples):

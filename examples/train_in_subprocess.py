@@ -1,8 +1,7 @@
-"""The loader runs in its own process: it does not compete with training for the GIL, and batches arrive without a copy.
+"""Run the loader in its own process: it does not compete with training for the GIL, and batches arrive without a copy.
 
-Each batch is decoded straight into shared memory (``arena_slot``), and the training process reads it there. When the
-last view of a batch is freed, its memory goes back to the loader. The subprocess, and the source in it, last for all
-epochs.
+Each batch is decoded directly into shared memory (``arena_slot``), and the training process reads it there. When the
+last view of a batch is freed, the loader reuses the memory. One subprocess, with one source, serves all epochs.
 """
 
 import random
@@ -22,21 +21,27 @@ SIZE = 64
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What is sent: the memory of the array is shared, the rest is pickled. With torch: ``torch.from_numpy``."""
+    """The message to the training process: the array is in shared memory, the rest is pickled.
+
+    With torch, convert ``images`` with ``torch.from_numpy``.
+    """
 
     images: Any
     names: list[str]
 
 
 def load(paths: list[Path]) -> Batch:
-    """Run in a thread of the subprocess. Without shared memory, ``arena_slot`` gives plain memory."""
+    """Load a batch. Runs in a thread of the subprocess.
+
+    If the pipeline has no shared memory, ``arena_slot`` returns ordinary memory.
+    """
     slot = arena_slot(len(paths) * SIZE * SIZE * 3)
     images = spdl.io.load_image_batch(paths, width=SIZE, height=SIZE, storage=slot)
     return Batch(spdl.io.to_numpy(images), [path.stem for path in paths])
 
 
 class Shuffled:
-    """Paths in another order in each epoch. The object and its state are in the subprocess."""
+    """Paths in a different order in each epoch. The object and its state live in the subprocess."""
 
     def __init__(self, paths: list[Path]) -> None:
         self.paths = paths
@@ -70,6 +75,6 @@ def main() -> None:
                 print(f"epoch {epoch}: {images.dtype} {images.shape}, photos {' '.join(batch.names)}")
 
 
-# Code that starts processes needs this guard, because they import this file.
+# The subprocess imports this file, and must not run main().
 if __name__ == "__main__":
     main()

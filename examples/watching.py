@@ -1,7 +1,7 @@
-"""Watch a pipeline: ``stats()`` while it runs, and a custom ``TaskHook`` around every call.
+"""Observe a pipeline: ``stats()`` while it runs, and a custom ``TaskHook`` around every call.
 
-``stats()`` is always available and costs almost nothing; it says which stage limits the pipeline. A hook is your own
-code: here it keeps the slowest items of a stage.
+``stats()`` is always available, costs almost nothing and names the limiting stage. A hook is your own code: here it
+keeps the slowest items of a stage.
 """
 
 import heapq
@@ -15,7 +15,7 @@ from spdl.pipeline import PipelineBuilder, StageInfo, TaskHook
 
 
 class SlowestItems(TaskHook):
-    """Keeps the items whose calls took longest, failed ones too."""
+    """Keeps the items whose calls took longest, including failed calls."""
 
     def __init__(self, info: StageInfo, num_kept: int = 3) -> None:
         self.info = info
@@ -41,7 +41,7 @@ class SlowestItems(TaskHook):
 
 
 def compress(num_bytes: int) -> bytes:
-    """Compress data; slow for large items."""
+    """Compress data. This is slow for large items."""
     return zlib.compress(bytes(range(256)) * (num_bytes // 256), 9)
 
 
@@ -72,7 +72,7 @@ def main() -> None:
         before = pipeline.stats()
         for number, _ in enumerate(pipeline, 1):
             if number == 100:
-                # The difference of two records covers the time between them.
+                # The difference of two stats() results covers the time between the two calls.
                 interval = pipeline.stats() - before
                 print(f"while {number} items were read, {interval.stages[1].num_calls} were compressed")
     print(pipeline.stats())

@@ -18,7 +18,7 @@ _SHOWN = {
     "batch_function.py": ["[4, 32, 32, 32]", "[32, 32, 32]", "at most 1 KiB"],
     "checkpoints.py": [
         "killed after step 23",
-        "goes on after step 20",
+        "resumed after step 20",
         "the same model: True, 28 steps in the second run",
         "2 ranks read 128 samples, 4 ranks 128; each once: True",
     ],

@@ -1,12 +1,12 @@
-"""Ray Train with two ranks; each has a pipeline of its own, whose images are decoded by two actors.
+"""Run Ray Train with two ranks; each rank has its own pipeline, and two actors decode its images.
 
     pip install 'spdl-native[ray]' 'ray[train]' torch
     python examples/on_ray/train.py [PHOTOGRAPH ...]
 
-The model learns which photograph a crop was cut from. The ranks share a sampler's epoch, make the same number of steps,
-and save the model and the position in the data together. In the first attempt rank 1 is killed in the middle of the
-second epoch: Ray Train starts both ranks again, which go on with the batches that were left. Ray's CPUs are a number
-that is counted, so that the example runs on a machine of two.
+The model learns which photograph a crop was cut from. The sampler splits each epoch between the ranks. They make the
+same number of steps, and save the model and the position in the data together. In the first attempt, rank 1 is killed
+in the middle of the second epoch. Ray Train then restarts both ranks, and they continue with the remaining batches.
+Ray only counts CPUs and does not check that they exist, so the example also runs on a machine with two.
 """
 
 import os
@@ -35,20 +35,20 @@ from spdl.source import DistributedKeyedSampler, ImageFolder
 
 NUM_RANKS, ACTORS_PER_RANK = 2, 2
 NUM_EPOCHS, BATCH_SIZE, NUM_CROPS, SAVE_EVERY = 3, 16, 192, 4
-DIE_AT = 10  # of 6 steps an epoch
+DIE_AT = 10  # the step; an epoch has 6
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "guides" / "pictures"
 TRANSFORM = spdl.io.ImageTransform(48, crop=spdl.io.RandomResizedCrop(), flip=0.5, layout="NCHW")
 
 
 def load(paths: Sequence[str], indices: list[int], rng: Any) -> tuple[Any, list[int]]:
-    """Load a batch. Runs in an actor, which reads the files itself: they must be where all nodes see them."""
+    """Load a batch. Runs in an actor, so all nodes must be able to read the files."""
     seeds = spdl.io.sample_seeds(rng.seed, 0, indices)
     images = spdl.io.load_image_batch([paths[index] for index in indices], transform=TRANSFORM, seeds=seeds)
     return spdl.io.to_numpy(images), indices
 
 
 def make_pipeline(paths: Sequence[str], rank: int, world_size: int) -> Pipeline[tuple[Any, list[int]]]:
-    """Full batches of this rank's share of the epoch, from actors of its own."""
+    """Make a pipeline of full batches from this rank's share of each epoch. The rank has its own actors."""
     sampler = DistributedKeyedSampler(len(paths), rank=rank, world_size=world_size, seed=0)
     return (
         PipelineBuilder()
@@ -71,14 +71,14 @@ def make_model(num_classes: int) -> torch.nn.Module:
 
 
 def gather(values: list[int]) -> list[int]:
-    """Those of all ranks."""
+    """Return the values of all ranks, in one list."""
     found: list[Any] = [None] * torch.distributed.get_world_size()
     torch.distributed.all_gather_object(found, values)
     return [value for each in found for value in each]
 
 
 def train(config: dict[str, Any]) -> None:
-    """Run in each rank, started by Ray Train."""
+    """Train. Ray Train runs this in each rank."""
     context = ray.train.get_context()
     rank, world_size = context.get_world_rank(), context.get_world_size()
     torch.set_num_threads(1)
@@ -89,7 +89,7 @@ def train(config: dict[str, Any]) -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     pipeline = make_pipeline(paths, rank, world_size)
     epoch = step = 0
-    read: list[int] = []  # in this epoch
+    read: list[int] = []  # the indices read in this epoch
     checkpoint = ray.train.get_checkpoint()
     if checkpoint is not None:
         with checkpoint.as_directory() as path:
@@ -98,12 +98,12 @@ def train(config: dict[str, Any]) -> None:
         optimizer.load_state_dict(saved["optimizer"])
         pipeline.load_state_dict(saved["data"])  # before the first read
         epoch, step = saved["epoch"], saved["step"]
-        read = saved["read"] if rank == 0 else []  # of all ranks
+        read = saved["read"] if rank == 0 else []  # rank 0 keeps those of all ranks
     metrics = {"resumed_at": step}
     with pipeline.auto_stop():
         while epoch < NUM_EPOCHS:
             for images, indices in pipeline:  # the rest of the epoch, if a state was loaded
-                batch = torch.from_numpy(images.copy()).float() / 255  # what comes from another node is read-only
+                batch = torch.from_numpy(images.copy()).float() / 255  # arrays from another node are read-only
                 loss = cross_entropy(model(batch), labels[indices])
                 optimizer.zero_grad()
                 loss.backward()
@@ -124,7 +124,7 @@ def train(config: dict[str, Any]) -> None:
 
 
 def save(model: Any, optimizer: Any, pipeline: Any, metrics: dict[str, Any], state: dict[str, Any]) -> None:
-    """Save the model and where all ranks are in the data. Every rank calls it at the same step."""
+    """Save the model and the positions of all ranks in the data. Every rank must call this at the same step."""
     data = resume.gather(pipeline.state_dict())
     if ray.train.get_context().get_world_rank() > 0:
         ray.train.report(metrics)
@@ -136,7 +136,7 @@ def save(model: Any, optimizer: Any, pipeline: Any, metrics: dict[str, Any], sta
 
 
 def cut(folder: Path, photographs: Sequence[Path]) -> None:
-    """Make a folder of crops for each photograph."""
+    """Make a folder of crops, one class, for each photograph."""
     draw = random.Random(0)
     for photograph in photographs:
         pixels = spdl.io.to_numpy(spdl.io.load_image(photograph))
@@ -160,7 +160,7 @@ def main() -> None:
         trainer = ray.train.torch.TorchTrainer(
             train,
             train_loop_config={"folder": str(Path(folder) / "train")},
-            # The actors' CPUs are reserved beside these.
+            # The CPUs of the actors are reserved in addition to these.
             scaling_config=ray.train.ScalingConfig(num_workers=NUM_RANKS, resources_per_worker={"CPU": 0.5}),
             run_config=ray.train.RunConfig(
                 storage_path=str(Path(folder) / "runs"), failure_config=ray.train.FailureConfig(max_failures=1)
@@ -170,7 +170,7 @@ def main() -> None:
         ray.shutdown()
     print(
         f"{NUM_RANKS} ranks, {NUM_RANKS * ACTORS_PER_RANK} actors: {metrics['step']} steps, "
-        f"goes on after step {metrics['resumed_at']}, loss {metrics['loss']:.2f}, "
+        f"resumed after step {metrics['resumed_at']}, loss {metrics['loss']:.2f}, "
         f"{metrics['num_read']} images in the last epoch, each once: {metrics['each_once']}"
     )
 

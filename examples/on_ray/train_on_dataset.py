@@ -1,11 +1,11 @@
-"""Ray Train with two ranks that share a Ray Dataset; each decodes what it gets of it in a pipeline of its own.
+"""Run Ray Train with two ranks that share a Ray Dataset; each rank decodes its rows in its own pipeline.
 
     pip install 'spdl-native[ray]' 'ray[data,train]' torch
     python examples/on_ray/train_on_dataset.py [PHOTOGRAPH ...]
 
-Ray Data gives the same number of rows to each rank, those that it has at the moment. It promises no order, so the
-position in the data cannot be saved: that is what ``train.py`` shows. The model learns which photograph a crop was cut
-from.
+Ray Data gives the same number of rows to each rank, in the order of the ranks' requests. It guarantees no order, so the
+position in the data cannot be saved; ``train.py`` shows how to save it with a sampler. The model learns which
+photograph a crop was cut from.
 """
 
 import sys
@@ -32,13 +32,13 @@ TRANSFORM = spdl.io.ImageTransform(48, crop=CROP, flip=0.5, layout="NCHW")
 
 
 def load(rows: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor, list[int]]:
-    """Load the crops of a batch of rows: a native call, which gives the GIL up."""
+    """Load the crops of a batch of rows, in one native call without the GIL."""
     images = spdl.io.load_image_batch(list(rows["path"]), transform=TRANSFORM, seeds=rows["id"].tolist())
     return spdl.io.to_torch(images), torch.tensor(rows["label"].tolist()), rows["id"].tolist()
 
 
 def train(config: dict[str, Any]) -> None:
-    """Run in each rank, started by Ray Train."""
+    """Train. Ray Train runs this in each rank."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     rank = ray.train.get_context().get_world_rank()

@@ -34,7 +34,7 @@ def test_two_ranks_of_ray_train_are_fed_by_four_actors(tmp_path: Path) -> None:
     """The ranks make the same steps, one is killed, and each image is read once in an epoch all the same."""
     line = run("train.py", tmp_path)
     found = re.fullmatch(
-        r"2 ranks, 4 actors: 18 steps, goes on after step (\d+), loss (\d\.\d\d), "
+        r"2 ranks, 4 actors: 18 steps, resumed after step (\d+), loss (\d\.\d\d), "
         r"192 images in the last epoch, each once: True",
         line,
     )
