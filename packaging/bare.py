@@ -1,4 +1,4 @@
-"""Test an installed wheel where nothing else is: the README's example, the commands, and media of every kind.
+"""Test an installed wheel on a bare system: the README's example, the commands, and media of every kind.
 
 Runs in the folder that packaging/test_wheels filled, on any Python, with NumPy alone.
 
@@ -21,7 +21,7 @@ import spdl.io
 
 MATERIAL = Path("material")
 FACTS = json.loads((MATERIAL / "facts.json").read_text())
-#: CPU seconds of ``pip install`` and the first program together; on a busy machine they last longer.
+#: Limit of CPU seconds for ``pip install`` and the first program together; wall time varies with the load.
 FIRST_BATCH: Final = 60
 
 
@@ -37,7 +37,7 @@ def _run(*words: str) -> str:
 
 
 def test_readme() -> None:
-    """The first program of the README makes the batches that it says, within a minute of CPU time with the install."""
+    """The first program of the README makes the stated batches, within a minute of CPU time including the install."""
     block = re.search(r"```python\n(.*?)```", Path("README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert block is not None
     Path("readme.py").write_text(block[1])

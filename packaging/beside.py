@@ -1,4 +1,4 @@
-"""Import and use packages that have an FFmpeg or OpenCV of their own, in the given order, in this process.
+"""Import and use packages with their own FFmpeg or OpenCV, in the given order, in this process.
 
 Usage: beside.py FOLDER PACKAGE...
 

@@ -17,7 +17,7 @@ from elftools.elf.sections import SymbolTableSection
 # Of SPDL and dav1d; of FFmpeg; of libjpeg-turbo and libwebp; of zlib; of libdeflate.
 LICENCE = "BSD-2-Clause AND LGPL-2.1-or-later AND BSD-3-Clause AND IJG AND Zlib AND MIT"
 MOST_BYTES = 12_000_000
-# What manylinux promises to be there, and no more of it than we need.
+# Libraries that manylinux guarantees, limited to those that we need.
 SYSTEM_LIBRARIES = re.compile(r"lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so\.\d+|ld-linux.*\.so\.\d+")
 
 
@@ -51,7 +51,7 @@ def add_licences(content: Path, licences: Path) -> None:
 
 
 def check_extension(path: Path) -> None:
-    """Fail if an extension needs a library that may be missing, or shows more than its entry point."""
+    """Fail if an extension needs a library that may be missing, or exports more than its entry point."""
     with path.open("rb") as file:
         elf = ELFFile(file)
         dynamic = next(section for section in elf.iter_sections() if isinstance(section, DynamicSection))

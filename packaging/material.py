@@ -1,4 +1,4 @@
-"""Media for the tests of wheels, made by the ffmpeg tool, with what it decodes them to.
+"""Media for the tests of wheels, made by the ffmpeg tool, with its decoded results.
 
 Usage: material.py FOLDER
 """
@@ -71,7 +71,7 @@ def _make(folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Make all of it."""
+    """Make all files."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True)
     (folder / "facts.json").write_text(json.dumps(_make(folder), indent=1))

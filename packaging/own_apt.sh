@@ -1,4 +1,5 @@
-# To be sourced. Source packages are looked up in an index of our own, so that the system's apt keeps its configuration.
+# Source this file. It looks up source packages in a separate index, so that the system's apt configuration stays as it
+# is.
 #
 # with_own_apt FOLDER LINES COMMAND...: runs an apt command whose index and cache are in FOLDER and whose sources are LINES,
 # with KEYRING in them standing for the keys of Debian's archive.
