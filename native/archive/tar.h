@@ -1,9 +1,9 @@
 // Tar archives: which regular files are in them, and where.
 //
-// POSIX ustar and PAX, GNU (long names, base-256 numbers) and V7 headers are understood. Directories, links, devices and
-// what is unknown are passed over. Sources: POSIX.1-2017, pax, "ustar Interchange Format" and "pax Header Block"; the GNU
-// tar manual, "Basic Tar Format"; and for what these leave open, tarfile of the standard library.
-// Values without locks; one thread per object. All of it throws Error(kArchive).
+// POSIX ustar and PAX, GNU (long names, base-256 numbers) and V7 headers are understood. Directories, links, devices
+// and unknown entries are skipped. Sources: POSIX.1-2017, pax, "ustar Interchange Format" and "pax Header Block"; the
+// GNU tar manual, "Basic Tar Format"; and for what these leave open, tarfile of the standard library. Values without
+// locks; one thread per object. All of it throws Error(kArchive).
 
 #pragma once
 
@@ -20,13 +20,13 @@ namespace spdl {
 
 inline constexpr std::size_t kTarBlock = 512;
 
-// Zeros between the end of that many bytes and the next header.
+// Number of zero bytes between the end of data of this size and the next header.
 constexpr std::uint64_t tar_padding(std::uint64_t size) noexcept { return (kTarBlock - size % kTarBlock) % kTarBlock; }
 
-// Data ends before the archive does.
+// The error for data that ends before the archive does.
 Error tar_ends_early(const std::string& detail);
 
-// Headers, one after the other, wherever their bytes come from.
+// Parses headers one after the other, independent of where their bytes come from.
 class TarParser {
  public:
   // What follows a header.
@@ -46,7 +46,7 @@ class TarParser {
   void read_extension(std::span<const std::uint8_t> data);
   // As bytes of the archive, mostly UTF-8. Valid until the next header is read.
   std::string& name() noexcept { return name_; }
-  // Whether extensions were read and what they are for is still to come.
+  // Whether extensions were read whose member has not come yet.
   bool expects_member() const noexcept { return has_local_; }
 
  private:
@@ -79,7 +79,7 @@ class TarReader {
  public:
   explicit TarReader(std::span<const std::uint8_t> data) noexcept : data_(data) {}
 
-  // Gives the next member; false at the end, which may be that of the data if it is where a header would be.
+  // Reads the next member; false at the end. The data may also end where a header would be.
   bool next(TarMember& member);
 
  private:

@@ -25,7 +25,7 @@ struct ZipEntry {
   std::uint32_t crc32 = 0;
 };
 
-// The data of every entry is inside of `archive`; none overlaps another.
+// The data of every entry lies inside `archive`, and no two entries overlap.
 std::vector<ZipEntry> read_zip_directory(std::span<const std::uint8_t> archive);
 
 }  // namespace spdl

@@ -13,11 +13,12 @@ namespace spdl::av {
 // FFmpeg's text for a code.
 std::string error_text(int code);
 
-// An Error with FFmpeg's text as the reason, and the code. `detail` comes before the text where it says more.
+// An Error with the code, and with FFmpeg's text as the reason. A `detail` that says more goes before the text.
 Error make_error(ErrorKind kind, int code, std::string action, std::string source = {}, const std::string& detail = {});
 
-// Returns `code` if it is not negative, else throws. ENOMEM is as any other: libav says it of damaged data that asks for
-// absurd sizes, far more often than for want of memory, and a std::bad_alloc could not say whose data it was.
+// Returns `code` if it is not negative, else throws. ENOMEM is treated like any other code: libav returns it for
+// damaged data with absurd sizes far more often than for lack of memory, and a std::bad_alloc could not name the
+// source.
 int check(int code, ErrorKind kind, const char* action, const std::string& source = {});
 
 }  // namespace spdl::av

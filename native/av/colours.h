@@ -1,4 +1,4 @@
-// What a frame says about its colours, as far as this FFmpeg knows it.
+// A frame's colour properties, as far as this FFmpeg knows their values.
 
 #pragma once
 
@@ -9,12 +9,13 @@ extern "C" {
 
 namespace spdl::av {
 
-// Damaged files, and those of tomorrow, name matrices, ranges and the like by numbers that the enumerations do not have, and
-// FFmpeg hands them on. They become "unspecified", which is what FFmpeg takes them for; in C++ they may not even be read.
+// Damaged or future files contain numbers for matrices, ranges and the like that the enumerations do not have, and
+// FFmpeg passes them on. This sets them to "unspecified", as FFmpeg treats them; in C++, even reading them is
+// undefined.
 void forget_unknown_colours(AVFrame& frame) noexcept;
 void forget_unknown_colours(AVCodecParameters& parameters) noexcept;
 
-// The same of one number that is to become such a value.
+// The same for one number that becomes such a value.
 void set_if_known(AVColorRange& value, int number) noexcept;
 void set_if_known(AVColorPrimaries& value, int number) noexcept;
 void set_if_known(AVColorTransferCharacteristic& value, int number) noexcept;

@@ -1,4 +1,4 @@
-// What FFmpeg is here: which libraries, from where, with what in them. Safe to call from any thread.
+// Information on the FFmpeg in use: its libraries, their files, and their contents. Thread-safe.
 
 #pragma once
 
@@ -15,7 +15,7 @@ struct Library {
   std::string path;  // of the file that holds its code; empty if the system cannot tell
 };
 
-// Those that we are linked with, in the order of their names.
+// The linked FFmpeg libraries, in the order of their names.
 std::vector<Library> libraries();
 
 std::string version();  // of FFmpeg, such as 5.1.7-0+deb12u1
@@ -26,7 +26,7 @@ std::vector<std::string> filters();
 // Throws Error(kFilter) if there is no such filter.
 void require_filter(const std::string& name);
 
-// Those for a codec, the default one first; none for a codec that FFmpeg does not know.
+// The decoders for a codec, the default one first; empty for a codec that FFmpeg does not know.
 std::vector<std::string> decoders(const std::string& codec);
 std::vector<std::string> encoders(const std::string& codec);
 

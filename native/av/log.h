@@ -1,16 +1,16 @@
-// What FFmpeg says while a call runs: its return codes name a kind of failure, and only its log says which filter,
-// option or value was meant.
+// FFmpeg's log during a call: its return codes name a kind of failure, and only its log says which filter, option or
+// value failed.
 //
 //   LogCapture said;
 //   check(avfilter_graph_config(…), kind, action, source, said);
 //
-// A capture hears the thread that made it, from its birth to its end, at any log level. Captures nest: the innermost
-// hears. An object of one thread, in automatic storage.
+// A capture collects the log of the thread that made it while it lives, at any log level. Captures nest: the innermost
+// one collects. One thread per object; use it as a local variable only.
 //
-// FFmpeg has one callback and one level for the whole process, which others in it may use. So nothing is set when we are
-// loaded. The callback is set when it is first needed, and passes on what is not of ours to the one that was there before;
-// what is of ours is printed up to a level of our own. Ours is what a thread says within an OwnCall or a capture, and what
-// is said of a context that is marked, whose threads are FFmpeg's.
+// FFmpeg has one callback and one level for the whole process, which other code may use too. So loading this library
+// sets nothing. The callback is set when it is first needed. It passes messages that do not come from our calls to the
+// previous callback; it prints messages of ours up to our own level. A message is ours if a thread logs it within an
+// OwnCall or a capture, or if it is about a marked context, whose threads are FFmpeg's.
 
 #pragma once
 
@@ -25,15 +25,15 @@ extern "C" {
 
 namespace spdl::av {
 
-// Makes captures hear, from now on. A second call changes nothing.
+// Starts collecting for captures. A second call has no effect.
 void listen() noexcept;
 
-// The level up to which what is ours is printed: AV_LOG_FATAL at first, for what goes wrong is told by exceptions.
+// The level up to which our messages are printed. Initially AV_LOG_FATAL, because exceptions report failures.
 int log_level() noexcept;
-// Of FFmpeg as well: for the whole process, as the caller asked for it.
+// Sets FFmpeg's level too, for the whole process, as the caller asked.
 void set_log_level(int level) noexcept;
 
-// What is said of it is ours, on whatever thread. They must not have an `opaque` of another kind.
+// Messages about this context are ours, on any thread. Its `opaque` must not be used for anything else.
 void mark_as_ours(AVCodecContext& context) noexcept;
 void mark_as_ours(AVFilterGraph& graph) noexcept;
 
@@ -44,7 +44,7 @@ class LogCapture {
   LogCapture(const LogCapture&) = delete;
   LogCapture& operator=(const LogCapture&) = delete;
 
-  // Errors so far, each after the name of who had it, such as `[Parsed_scale_0]`; several are separated by "; ".
+  // Errors so far, each after the name of the component, such as `[Parsed_scale_0]`; several are separated by "; ".
   std::string text() const;
 
   // Called by the log's callback.
@@ -55,7 +55,7 @@ class LogCapture {
   std::string lines_;
 };
 
-// `check` of check.h, with what was said as the detail.
+// `check` of check.h, with the captured text as the detail.
 int check(int code, ErrorKind kind, const std::string& action, const std::string& source, const LogCapture& said);
 
 }  // namespace spdl::av

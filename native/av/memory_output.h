@@ -1,4 +1,4 @@
-// Memory for libav to write to as if it were a file, seeking included.
+// Memory that libav writes to as if it were a file, including seeking.
 //
 // Owns the bytes and the AVIOContext, and does not move: libav holds its address. (avio_open_dyn_buf would overwrite 64
 // bytes where a muxer has gone back to its header.) One thread per object.
@@ -24,7 +24,7 @@ class MemoryOutput {
 
   AVIOContext* context() const noexcept { return context_.get(); }
 
-  // All that was written. Writes what libav holds back first; throws std::bad_alloc if that fails.
+  // All bytes written. First flushes libav's buffer; throws std::bad_alloc if that fails.
   std::vector<std::uint8_t> take();
 
  private:

@@ -1,4 +1,4 @@
-// Words of libav for its enumerations, and back.
+// libav's names for its enumerations, and back.
 
 #pragma once
 
@@ -31,8 +31,8 @@ AVSampleFormat sample_format_of(int number) noexcept;
 std::string pixel_format_name(int format);
 std::string sample_format_name(int format);
 
-// A channel layout as filter descriptions take it: its mask, "0x3", where each channel has its place; "2c" where only
-// their number is known; else FFmpeg's description of it.
+// A channel layout as filter descriptions take it: its mask, "0x3", if each channel has a position; "2c" if only their
+// number is known; else FFmpeg's description of it.
 std::string channel_layout_spec(const AVChannelLayout& layout);
 
 // Throws an Error of `kind` for a name that FFmpeg does not know.

@@ -15,7 +15,7 @@ namespace spdl::av {
 
 using Options = std::map<std::string, std::string>;
 
-// An AVDictionary for one call. libav takes out what it knows; what is left nobody knew.
+// An AVDictionary for one call. libav removes the options that it knows; the remaining ones are unknown.
 class Dictionary {
  public:
   explicit Dictionary(const Options& options);
@@ -25,10 +25,11 @@ class Dictionary {
 
   AVDictionary** address() noexcept { return &dictionary_; }
   void set(const char* key, const char* value);
-  // Keeps what is in the other, too: of two that were each used by one of libav's functions, what neither knew.
+  // Keeps only the options that are also in the other: after two libav functions used one each, those that neither
+  // knew.
   void keep_common(const Dictionary& other);
 
-  // Throws an Error of `kind` that names the options that are left: "unknown option 'x'".
+  // Throws an Error of `kind` that names the remaining options: "unknown option 'x'".
   void expect_all_used(ErrorKind kind, const char* action, const std::string& source = {}) const;
 
  private:

@@ -1,6 +1,6 @@
-// One owner for each kind of libav object, from its birth on. Nothing else in the tree frees them.
-// Moving is free; copying is `clone`, which shares the data (libav counts references) and owns the rest.
-// One thread per object; two clones may be used by two threads.
+// One owner type for each kind of libav object. Nothing else in the tree frees them. Moving is free; copying is
+// `clone`, which shares the data (libav counts references) and owns the rest. One thread per object; two clones may be
+// used by two threads.
 
 #pragma once
 
@@ -52,8 +52,8 @@ using AudioFifoPtr = std::unique_ptr<AVAudioFifo, FreeByPointer<&av_audio_fifo_f
 using ResamplerPtr = std::unique_ptr<SwrContext, FreeByAddress<&swr_free>>;
 using ScalerPtr = std::unique_ptr<SwsContext, FreeByPointer<&sws_freeContext>>;
 
-// Closes the file that a muxer writes to, which the context does not own; with AVFMT_FLAG_CUSTOM_IO somebody else does.
-// What libav holds back of the file's content is dropped.
+// Closes the file that a muxer writes to, which the context does not own; with AVFMT_FLAG_CUSTOM_IO other code closes
+// it. Unflushed data is dropped.
 struct CloseOutput {
   void operator()(AVFormatContext* context) const noexcept {
     if (((context->flags & AVFMT_FLAG_CUSTOM_IO) | (context->oformat->flags & AVFMT_NOFILE)) == 0) {
@@ -64,7 +64,7 @@ struct CloseOutput {
 };
 using OutputPtr = std::unique_ptr<AVFormatContext, CloseOutput>;
 
-// What an allocating function of libav gave, or std::bad_alloc.
+// Takes over the result of a libav allocation; throws std::bad_alloc if it is null.
 template <class Owner, class T>
 Owner own(T* pointer) {
   if (pointer == nullptr) {

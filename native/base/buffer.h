@@ -1,8 +1,7 @@
 // Memory for pixels and encoded data: aligned, uninitialised, owned.
 //
-// A Buffer owns its bytes. `reserve` discards what was there: it is for scratch memory that is filled anew each time.
-// Large blocks come from LargeMemory, and go back there.
-// One thread per object.
+// A Buffer owns its bytes. `reserve` discards the contents: it is for scratch memory that is refilled each time. Large
+// blocks come from LargeMemory and return there. One thread per object.
 
 #pragma once
 
@@ -28,7 +27,7 @@ class Buffer {
   Buffer() = default;
   explicit Buffer(std::size_t size) { reserve(size); }
 
-  // Makes room for `size` bytes, whose contents are undefined. Throws std::bad_alloc, and is then empty.
+  // Makes room for `size` bytes with undefined contents. Throws std::bad_alloc; the buffer is then empty.
   std::uint8_t* reserve(std::size_t size) {
     if (size > capacity()) {
       release();

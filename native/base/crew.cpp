@@ -31,7 +31,7 @@ struct Outcome {
   bool is_settled = false;
 };
 
-// What the threads of a call share: which item is next, whether to leave the rest, and how many helpers work.
+// Shared by the threads of a call: which item is next, whether to skip the rest, and how many helpers are working.
 struct Progress {
   std::vector<Outcome> outcomes;  // each is of the thread that took the item
   std::vector<std::size_t> order;  // of the items; empty: as they are numbered
@@ -68,8 +68,8 @@ long num_waits() noexcept {
 #endif
 }
 
-// The items in the order of their sizes; or nothing, if asking for sizes means waiting, which the threads would do side
-// by side: a file system that is far away, or cold.
+// The items by descending size; or empty if getting sizes blocks, as on a remote or cold file system: the threads
+// better wait in parallel.
 std::vector<std::size_t> largest_first(std::size_t count, const std::function<std::uint64_t(std::size_t)>& size_of) {
   constexpr long kMostWaits = 2;
   const long before = num_waits();
@@ -168,7 +168,7 @@ std::optional<std::vector<std::optional<Error>>> work_off(std::size_t count, con
             const CancellationScope scope([&] { return progress.is_over.load(); });
             take_items(progress, work, crew, [] {});
           } catch (...) {
-            // There was no memory for the words of an error. What it left is not settled.
+            // There was no memory for an error's text. The item has no outcome.
           }
           const std::lock_guard counting(progress.lock);
           --progress.num_helpers;

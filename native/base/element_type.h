@@ -1,4 +1,4 @@
-// What one element of an array is, in NumPy's words where it has one; always in the byte order of this machine.
+// The type of an array's elements, with NumPy's names where it has them; always in the byte order of this machine.
 
 #pragma once
 
@@ -30,18 +30,18 @@ inline std::string name_of(ElementType type) {
   return kind + std::to_string(8 * type.size);
 }
 
-// NumPy's type string: "|u1", "<f4". There is none of bfloat16.
+// NumPy's type string: "|u1", "<f4". Not for bfloat16, which has none.
 inline std::string typestr_of(ElementType type) {
   const char order = type.size == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>';
   return {order, type.kind, static_cast<char>('0' + type.size)};
 }
 
-// The struct module's character, which the buffer protocol takes: "B", "f". The sizes are those of every platform that
-// we build for.
+// The struct module's format character, which the buffer protocol uses: "B", "f". The sizes are the same on every
+// platform that we build for.
 constexpr const char* format_of(ElementType type) noexcept {
   if (type == kBfloat16) {
-    // The struct module has none, and consumers must not take them for something else. This is the character that the
-    // package ml_dtypes has registered with NumPy.
+    // The struct module has no character for bfloat16, and consumers must not mistake it for another type. This is the
+    // character that the package ml_dtypes has registered with NumPy.
     return "E";
   }
   if (type.kind == 'f') {
@@ -56,7 +56,7 @@ constexpr const char* format_of(ElementType type) noexcept {
     case 4:
       return is_signed ? "i" : "I";
     default:
-      // Not "q": NumPy gives int64 that name on some platforms only, and this one on those where long has 8 bytes.
+      // Not always "q": where long has 8 bytes, NumPy calls int64 "l".
       return sizeof(long) == 8 ? (is_signed ? "l" : "L") : (is_signed ? "q" : "Q");
   }
 }

@@ -1,8 +1,7 @@
 // Failures that cross to Python as typed exceptions.
 //
-// An Error says what was attempted (action), on what (source), and what came back (reason; FFmpeg's text and code where
-// it was asked). bind/errors.cpp alone maps a kind to a Python class.
-// Values; free to copy between threads.
+// An Error says what was attempted (action), on what (source), and what came back (reason; with FFmpeg's text and code
+// if FFmpeg failed). bind/errors.cpp alone maps a kind to a Python class. Values; free to copy between threads.
 
 #pragma once
 
@@ -17,14 +16,14 @@ namespace spdl {
 
 // One for each class of spdl.io._errors that native code raises.
 enum class ErrorKind {
-  kMedia,  // an object used wrongly: from two threads at once, in the wrong order
+  kMedia,  // an object was used wrongly: from two threads at once, or in the wrong order
   kSourceNotFound,
   kOpen,
   kTimeout,
   kStreamNotFound,
   kDemux,
   kDecode,
-  kImageTooLarge,  // a picture with more pixels than are accepted
+  kImageTooLarge,  // a picture with more pixels than allowed
   kFilter,
   kUnknownNode,
   kConvert,
@@ -39,7 +38,7 @@ enum class ErrorKind {
   kNativeLibrary,
 };
 
-// What code that does not belong to this library threw, such as an exception of Python's.
+// An exception from code outside this library, such as a Python exception.
 struct ForeignError {
   virtual ~ForeignError() = default;
 };
@@ -53,12 +52,12 @@ class Error : public std::runtime_error {
   const std::string& action() const noexcept { return action_; }
   const std::string& reason() const noexcept { return reason_; }
 
-  // A path, URL or `Bytes: 0x…`; empty where it is not known (yet).
+  // A path, URL or `Bytes: 0x…`; empty if not known (yet).
   std::string source;
   std::optional<int> code;          // FFmpeg's
   std::optional<int> stream_index;  // demuxing and decoding
   std::optional<double> pts;        // in seconds; demuxing and decoding
-  // What the caller gets in place of this.
+  // The exception that the caller gets instead of this one.
   std::shared_ptr<const ForeignError> foreign;
 
   // `throw Error(…).in(source)`.
@@ -78,8 +77,8 @@ class Error : public std::runtime_error {
   std::string reason_;
 };
 
-// The caller does not want the result any more (see CancellationScope in base/watch.h). It says nothing about a source,
-// so it is no Error, and nothing that tolerates or collects Errors may keep it.
+// The caller no longer wants the result (see CancellationScope in base/watch.h). It is not about a source, so it is not
+// an Error, and code that tolerates or collects Errors must let it pass.
 class Cancelled : public std::exception {
  public:
   const char* what() const noexcept override { return "cancelled"; }

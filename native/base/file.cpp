@@ -31,7 +31,7 @@ constexpr const char* kAction = "open";
               "it is larger than the " + std::to_string(most) + " bytes that a picture may have");
 }
 
-// Without waiting for the other end of a pipe, which may never come.
+// Does not wait for the other end of a pipe, which may never be opened.
 int open_now(const char* path) noexcept {
   int fd = -1;
   do {
@@ -140,8 +140,8 @@ std::span<const std::uint8_t> read_file(const std::string& path, Buffer& into, s
     if (size > most) {
       refuse_large(most);
     }
-    // A file of the size that it had, with nothing behind it although there was room, has ended: a second read would
-    // only say so. Where the size says nothing, as of /proc or a pipe, only a read tells.
+    // If the file had its declared size and the read returned less than the room, the file has ended: a second read
+    // would only confirm it. Where the size is unknown, as in /proc or for a pipe, only a read tells.
     const bool has_all = size == declared && declared > 0 && size < room;
     if (got == 0 || has_all) {
       if (size == 0) {
@@ -181,7 +181,7 @@ std::uint64_t file_size(const std::string& path) noexcept {
 
 void read_ahead(const std::string& path) noexcept {
 #ifdef POSIX_FADV_WILLNEED
-  // Pictures are seldom larger, and the rest of one that is comes while it is read.
+  // Pictures are seldom larger; the rest of a larger one is read ahead by the system while it is read.
   constexpr off_t kMost = off_t{4} << 20;
   // Opening a pipe or a device may have effects.
   if (file_size(path) == 0) {

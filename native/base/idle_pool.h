@@ -1,7 +1,7 @@
-// Objects that took long to make, kept between calls for whoever needs one of the same kind. Any thread may take them.
+// Objects that are slow to create, kept between calls for reuse by any thread.
 //
-// As in scratch.h, slots are exchanged without a lock, so a child of fork never finds one held by a thread that it does
-// not have. Bounded: what finds no empty slot takes that of another, which is deleted. Thread-safe.
+// As in scratch.h, slots are exchanged without a lock, so a forked child never finds a slot held by a thread that it
+// does not have. Bounded: an object that finds no empty slot replaces another one, which is deleted. Thread-safe.
 
 #pragma once
 
@@ -13,12 +13,12 @@
 
 namespace spdl {
 
-// Make one that is never destroyed: threads may still be at work while the process ends.
+// Make a pool that is never destroyed: threads may still be working while the process exits.
 template <class T, std::size_t kSlots>
 class IdlePool {
  public:
-  // An idle object that was put with this hash and that `fits(const T&) -> bool`; null if there is none. While another
-  // thread looks at an object of the same hash, it may not be found.
+  // An idle object that was put with this hash and for which `fits(const T&) -> bool` is true; null if there is none.
+  // May miss an object while another thread looks at one with the same hash.
   template <class Fits>
   std::unique_ptr<T> take(std::size_t hash, Fits&& fits) {
     for (Slot& slot : slots_) {
@@ -49,12 +49,12 @@ class IdlePool {
 
  private:
   struct Slot {
-    // Only a hint where to look: two threads that put at once may leave that of the other.
+    // Only a hint where to look: when two threads put at once, a slot may keep the other thread's hash.
     std::atomic<std::size_t> hash{0};
     std::atomic<T*> object{nullptr};
   };
 
-  // False, and the object stays the caller's, if the slot is not empty any more.
+  // False if the slot is no longer empty; the caller then keeps the object.
   static bool put_into(Slot& slot, std::size_t hash, std::unique_ptr<T>&& object) noexcept {
     T* expected = nullptr;
     if (!slot.object.compare_exchange_strong(expected, object.get(), std::memory_order_acq_rel,

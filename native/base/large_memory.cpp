@@ -117,7 +117,8 @@ void allow(LargeMemory::Block block) noexcept {
 
 }  // namespace
 
-// A child has only the thread that forked. Had another been in here, the lock would be held for ever there.
+// A child has only the thread that forked. If another thread held the lock during the fork, it would be held forever in
+// the child.
 void protect_from_fork() noexcept {
   // Once: the handlers of a second time would wait for the lock that those of the first have.
   [[maybe_unused]] static const int refused =

@@ -1,7 +1,7 @@
-// A limit on the memory that all threads of the process use at once for decoding large pictures.
+// A limit on the memory that all threads of the process together use for decoding large pictures.
 //
 // A thread takes a lease before it allocates, and waits while others hold too much; if no other lease is held, it gets
-// one of any size. Leases are granted in the order of the requests, so that small ones cannot starve a large one. The
+// a lease of any size. Leases are granted in the order of the requests, so small ones cannot starve a large one. The
 // holder of a lease must not take a second one or wait for another thread. Thread-safe, without a lock.
 
 #pragma once
@@ -23,7 +23,7 @@ class MemoryBudget {
   MemoryBudget(const MemoryBudget&) = delete;
   MemoryBudget& operator=(const MemoryBudget&) = delete;
 
-  // The right to use that much memory, until it is destroyed.
+  // The right to use this much memory, until the lease is destroyed.
   class Lease {
    public:
     Lease() = default;
@@ -47,12 +47,12 @@ class MemoryBudget {
     std::size_t bytes_ = 0;
   };
 
-  // Waits until it fits.
+  // Waits until the lease fits in the budget.
   Lease take(std::size_t bytes) noexcept;
 
   // Sets the limit and returns the previous one. Leases that are held stay valid.
   std::size_t set_limit(std::size_t bytes) noexcept { return limit_.exchange(bytes); }
-  // The peak of what was in use since the last call.
+  // The peak memory in use since the last call.
   std::size_t take_peak() noexcept { return peak_.exchange(in_use_.load()); }
 
   // For a forked child, which has none of the threads that hold leases or wait for them.
@@ -64,15 +64,15 @@ class MemoryBudget {
   std::atomic<std::size_t> limit_{kDefaultBytes};
   std::atomic<std::size_t> in_use_{0};
   std::atomic<std::size_t> peak_{0};
-  // Whose turn it is: the one with this number waits for room, those with later ones for their turn.
+  // The number of the request whose turn it is: it waits for room; later ones wait for their turn.
   std::atomic<std::uint64_t> next_turn_{0};
   std::atomic<std::uint64_t> turn_{0};
 };
 
-// The process's budget. Each extension has one of its own until it is told to use that of another.
+// The process's budget. Each extension has its own until it is set to use another's.
 MemoryBudget& memory_budget() noexcept;
 void share_memory_budget(MemoryBudget& budget) noexcept;
-// Makes forked children start with nothing in use. Call once.
+// Makes forked children start with no memory in use. Call once.
 void reset_memory_budget_after_fork() noexcept;
 
 }  // namespace spdl

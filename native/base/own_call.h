@@ -1,11 +1,11 @@
-// Whether a thread is inside a call of this library, for callbacks of libraries that other code in the process uses
-// too.
+// Whether a thread is inside a call of this library. For callbacks of libraries that other code in the process also
+// uses.
 
 #pragma once
 
 namespace spdl {
 
-// While an object lives, its thread is inside a call. Objects nest. In automatic storage.
+// While an object lives, its thread counts as inside a call. Objects nest; use them as local variables only.
 class OwnCall {
  public:
   OwnCall() noexcept {
@@ -19,7 +19,7 @@ class OwnCall {
 
   static bool is_under_way() noexcept { return depth_ > 0; }
 
-  // Called as the outermost call of a thread begins. Set when the library is loaded.
+  // Called when the outermost call of a thread begins. Set when the library is loaded.
   static inline void (*on_begin)() noexcept = nullptr;
 
  private:

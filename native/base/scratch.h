@@ -1,8 +1,8 @@
-// Scratch memory that is kept between calls and reused by any thread.
+// Scratch memory, kept between calls and reused by any thread.
 //
-// Threads that live for one call would throw away what a thread_local keeps, so idle scratch belongs to the process:
-// `Scratch<T> scratch;` takes one that is idle, or makes one, and puts it back at its end. Slots are exchanged without
-// a lock, so a child of fork never finds one held by a thread that it does not have. Thread-safe.
+// A thread that lives for one call would lose thread_local memory, so idle scratch memory belongs to the process:
+// `Scratch<T> scratch;` takes an idle one or makes one, and puts it back in its destructor. Slots are exchanged without
+// a lock, so a forked child never finds a slot held by a thread that it does not have. Thread-safe.
 
 #pragma once
 
@@ -29,13 +29,13 @@ class Scratch {
   T* operator->() noexcept { return object_.get(); }
 
  private:
-  // More than these at work at once is rare; what finds no slot is deleted.
+  // More than this many in use at once is rare; scratch memory that finds no free slot is deleted.
   static constexpr std::size_t kSlots = 64;
 
   struct Idle {
     std::array<std::atomic<T*>, kSlots> slots{};
   };
-  // Never destroyed: threads may still be loading while the process ends.
+  // Never destroyed: threads may still be loading while the process exits.
   static Idle& idle() {
     static Idle* const all = new Idle;
     return *all;

@@ -1,4 +1,4 @@
-// What data looks like from its first bytes: the one table of signatures, for images, archives and containers.
+// Recognises the format of data from its first bytes: the one table of signatures, for images, archives and containers.
 
 #pragma once
 
@@ -14,8 +14,8 @@ std::string_view sniff_format(std::span<const std::uint8_t> data) noexcept;
 
 inline constexpr std::size_t kSniffedBytes = 32;
 
-// For the end of a message about data that is not what was expected: such as "; it looks like gzip; decompress it
-// first". Empty if no format is recognised.
+// Text to append to a message about unexpected data, such as "; it looks like gzip; decompress it first". Empty if no
+// format is recognised.
 std::string describe_beginning(std::span<const std::uint8_t> data);
 
 }  // namespace spdl

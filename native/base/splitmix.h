@@ -23,8 +23,8 @@ class SplitMix64 {
     return static_cast<int>((static_cast<std::uint64_t>(count) * (next() >> 32)) >> 32);
   }
 
-  // What `low` to `high` is in equal parts of the logarithm. Made of multiplications and square roots, which IEEE 754
-  // rounds alike everywhere, unlike exp and log: bit k of the exponent stands for the factor's 2^-k th power.
+  // Log-uniform between `low` and `high`. Uses only multiplications and square roots, which IEEE 754 rounds the same
+  // everywhere, unlike exp and log: bit k of the exponent stands for the factor's 2^-k th power.
   double log_uniform(double low, double high) noexcept {
     const std::uint64_t exponent = next();
     double value = low;
@@ -50,8 +50,8 @@ class SplitMix64 {
   std::uint64_t state_;
 };
 
-// Where a random part of a recording begins, as a share of the places where it may: uniform in [0, 1). Independent of
-// the choices that a transform makes with the same seed.
+// Where a random part of a recording begins, as a fraction of the range of possible starts: uniform in [0, 1).
+// Independent of the choices that a transform makes with the same seed.
 inline double start_share(std::uint64_t seed) noexcept { return SplitMix64(~seed).uniform(); }
 
 }  // namespace spdl

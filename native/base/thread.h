@@ -1,8 +1,9 @@
-// Threads that may be started while another thread forks.
+// Starting threads safely while another thread may fork.
 //
-// A child has only the thread that forked, and glibc gives the stacks of the others to the threads that the child
-// starts. One that was just being prepared for a thread of the parent's had its thread-local memory freed already, and
-// glibc 2.36 frees it once more: 6 of 12,340 children crashed that way beside threads that did little but start others. Python starts its own threads with the GIL, which a fork holds too; ours start without.
+// A forked child has only the thread that forked, and glibc reuses the stacks of the other threads for threads that the
+// child starts. If such a stack was just being prepared for a thread in the parent, its thread-local memory was already
+// freed, and glibc 2.36 frees it again: 6 of 12,340 children crashed this way while other threads did little but start
+// threads. Python starts its threads with the GIL held, and a fork also holds the GIL; our threads start without it.
 
 #pragma once
 
@@ -12,7 +13,7 @@
 
 namespace spdl {
 
-// No fork happens while this is held, and none of its children finds it held.
+// No fork happens while this lock is held, and a forked child never finds it held.
 std::mutex& fork_lock() noexcept;
 
 template <class Run>

@@ -1,7 +1,7 @@
 // A half-open span of presentation time, [start, end), in seconds.
 //
-// A time stamp of n ticks of num/den seconds lies in it if the double nearest to n * num / den does: that is the number
-// which a user who writes 0.4 or 1/3 means, where the exact value of the literal 0.4 is a little more than 10/25.
+// A time stamp of n ticks of num/den seconds is inside if the double nearest to n * num / den is. A user who writes 0.4
+// or 1/3 means this double; the exact value of the literal 0.4 is a little more than 10/25.
 
 #pragma once
 
@@ -24,7 +24,7 @@ inline double to_seconds(std::int64_t ticks, int num, int den) noexcept {
   return static_cast<double>(ticks) * num / den;
 }
 
-// The first of the samples k / rate, for whole k, that is not before that time.
+// The smallest whole k such that k / rate is not before that time.
 inline std::int64_t first_sample_from(double seconds, int rate) noexcept {
   constexpr double kMost = 1e15;  // whole numbers and their neighbours are exact
   auto sample = static_cast<std::int64_t>(std::ceil(std::clamp(seconds * rate, -kMost, kMost)));

@@ -7,8 +7,8 @@
 //   while (!watch.is_over()) { … }                        // in it
 //   watch.throw_if_over("read", source);                  // after it
 //
-// Scopes belong to the thread that made them. A Watch has one owner, but `is_over` may be asked by any thread: libav
-// has threads that read ahead.
+// Scopes belong to the thread that made them. A Watch has one owner, but any thread may call `is_over`: libav has
+// threads that read ahead.
 
 #pragma once
 
@@ -23,8 +23,9 @@ namespace spdl {
 // The interval at which blocking code checks for cancellation.
 inline constexpr std::chrono::milliseconds kPatience{100};
 
-// While it lives, blocking calls of this thread end once `is_cancelled` says so, which they ask every `kPatience`, and
-// when a signal arrives. Scopes nest: the innermost is asked. An object of one thread, in automatic storage.
+// While it lives, blocking calls of this thread end once `is_cancelled` returns true. They call it every `kPatience`
+// and when a signal arrives. Scopes nest: the innermost one is used. One thread per object; use it as a local variable
+// only.
 class CancellationScope {
  public:
   explicit CancellationScope(std::function<bool()> is_cancelled);
@@ -45,22 +46,22 @@ class CancellationScope {
 
 class Watch {
  public:
-  // `timeout`: seconds that one blocking operation may take.
+  // `timeout`: the limit in seconds for one blocking operation.
   explicit Watch(std::optional<double> timeout = std::nullopt);
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // A blocking operation begins.
+  // Call when a blocking operation begins.
   void restart() noexcept;
-  // Whether it has to end. `at_once`: asks the scope also if it was asked a moment ago, as after a signal.
+  // Whether the operation must end. `at_once`: check the scope even if it was checked a moment ago, as after a signal.
   bool is_over(bool at_once = false) noexcept;
-  // The operation has ended because of the timeout, perhaps a moment early. Without a timeout, nothing.
+  // Call when the operation ended because of the timeout, perhaps slightly early. Does nothing without a timeout.
   void expire() noexcept;
-  // Throws Cancelled, or Error(kTimeout), if it had to end.
+  // Throws Cancelled or Error(kTimeout) if the operation had to end.
   void throw_if_over(const char* action, const std::string& source = {}) const;
-  // Until the operation has to end, in seconds; nothing without a timeout.
+  // Seconds until the operation must end; none without a timeout.
   std::optional<double> seconds_left() const noexcept;
-  // How long a system call may wait before `is_over` is to be asked again, in milliseconds as poll(2) takes it.
+  // How long a system call may wait before the next call of `is_over`, in milliseconds as for poll(2).
   int patience() const noexcept;
 
  private:

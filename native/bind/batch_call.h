@@ -1,4 +1,4 @@
-// What the calls that load a batch share: sources and slots, and the outcome in Python's words. The GIL is held.
+// Shared by the calls that load a batch: sources, slots, and the outcome as Python objects. The GIL is held.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace spdl::bind {
 
-// Sources as native code takes them, with what keeps their memory in place.
+// Sources in native form, and the objects that keep their memory in place.
 struct Inputs {
   std::vector<ImageSource> sources;
   std::vector<Export> exports;

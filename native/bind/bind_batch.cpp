@@ -32,7 +32,7 @@ namespace {
 
 constexpr const char* kNewDoc = R"(A batch with room for ``count`` images of that transform, uninitialized.
 
-Its ``origins`` are those of as many sources, each in its slot.
+Its ``origins`` assume one source per slot, in order.
 
 Args:
     storage: Writable memory for the array, or None for memory of its own.)";
@@ -47,7 +47,7 @@ Args:
     first_index: The ``index`` attribute of a failure of the first source.
     seeds: The 64-bit seed of each source's random choices, or None for zeros.
     replay: The plan of each source, as ``Transform.plan`` returns it, used instead of a random one; or None.
-    max_pixels: The largest number of pixels that a picture may have.
+    max_pixels: The largest number of pixels in a picture.
     num_threads: The number of threads, including the caller's; 0 means the caller's alone.
     fallback_loader: ``_media.fallback_loader()``, the loader for other formats; None; or why there is none, as text, which is
         then the reason of each failure.
@@ -70,7 +70,7 @@ Returns:
 
 Releases the GIL; thread-safe.)";
 
-constexpr const char* kKeepDoc = R"(Compact the batch to the images in these slots.
+constexpr const char* kKeepDoc = R"(Compact the batch: keep only the images in these slots.
 
 Args:
     slots: The slots to keep, in ascending order.)";
@@ -130,7 +130,7 @@ nb::tuple first_numbers(Py_ssize_t count) {
     if (number == nullptr) {
       throw nb::python_error();
     }
-    PyTuple_SetItem(numbers.ptr(), i, number);  // which takes the reference
+    PyTuple_SetItem(numbers.ptr(), i, number);  // takes over the reference
   }
   return numbers;
 }
@@ -189,7 +189,7 @@ nb::object load(const nb::object& buffer, const nb::object& its_slots, const nb:
   for (const Py_ssize_t slot : slots) {
     places.push_back(batch.data() + static_cast<std::size_t>(slot) * transform.bytes_per_image());
   }
-  // A batch of large pictures takes seconds: Ctrl-C is heard in between.
+  // A batch of large pictures takes seconds: check for Ctrl-C in between.
   SignalCheck is_interrupted;
   const Job job{inputs.sources, places, transform, all_seeds, plans, parse_fallback(fallback_loader),
                 max_pixels,     num_threads, std::ref(is_interrupted)};
@@ -300,7 +300,7 @@ void register_batch(nb::module_& module) {
         std::error_code ignored;
         return looks_like_url(path) && !std::filesystem::exists(path, ignored);
       },
-      "path"_a, "Whether it is a URL that FFmpeg can fetch, and not the path of a file.");
+      "path"_a, "Whether the text is a URL that FFmpeg can fetch, not the path of a file.");
   module.def("load_jpeg", &load_jpeg, "source"_a, nb::kw_only(), "name"_a.none(), "max_pixels"_a, "orient"_a,
              nb::sig("def load_jpeg(source: str | typing_extensions.Buffer | numpy.typing.NDArray[numpy.uint8], *, "
                      "name: str | None, max_pixels: int, orient: bool) -> CPUBuffer | None"),

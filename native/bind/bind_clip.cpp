@@ -27,7 +27,7 @@ constexpr const char* kNewDoc = R"(A batch with room for ``count`` clips, uninit
 
 Args:
     transform: The transform of each picture.
-    layout: ``"NTHWC"``, ``"NTCHW"`` or ``"NCTHW"``. The transform's is the same without time.
+    layout: ``"NTHWC"``, ``"NTCHW"`` or ``"NCTHW"``. The transform has the same layout without the time axis.
     storage: Writable memory for the array, or None for memory of its own.)";
 
 constexpr const char* kLoadDoc = R"(Load clips into slots of a batch. See ``spdl.io.load_video_clips``.
@@ -39,7 +39,7 @@ Args:
     labels: The ``source`` attribute of each source's ``LoadFailure``.
     first_index: The ``index`` attribute of a failure of the first source.
     transform: The transform of each picture, with which the batch was made.
-    stride: The distance of the pictures of a clip.
+    stride: The number of pictures from one picture of a clip to the next.
     starts: The start of each in seconds; or ``"middle"`` or ``"random"``.
     seeds: The 64-bit seed of each source's random choices, or None for zeros.
     max_pixels: The largest number of pixels that a picture may have.

@@ -60,7 +60,7 @@ std::string describe(const ArrayLayout& layout, const std::string& format) {
   return format + " of shape (" + shape + ")";
 }
 
-// Of each of the frames, which must agree. Nothing is consumed yet.
+// The layout of the frames, which must agree. Consumes nothing.
 ArrayLayout common_layout(const FrameHandles& handles) {
   if (handles.empty()) {
     throw Error(ErrorKind::kConvert, "convert", "the list of frames is empty");
@@ -96,7 +96,7 @@ nb::object convert_frames(const nb::list& objects, bool is_batch, const nb::obje
   {
     const GilReleased released;
     for (Handle<Frames>* handle : handles) {
-      // They are still what they were: frames never change, and if another thread has consumed them since, this throws.
+      // The frames are unchanged: frames never change, and if another thread has consumed them since, this throws.
       const Frames frames = handle->take("frames");
       copy_frames(frames, out);
       out += layout.num_bytes;
@@ -118,7 +118,7 @@ Args:
     element: The kind and size of its elements, as NumPy's ``dtype.kind`` and ``dtype.itemsize``.
     shape: The shape of the array.)";
 
-// The array's memory for libav, and what it looks like.
+// The array's memory as a reference for libav, and its shape.
 class Referenced {
  public:
   Referenced(const nb::object& array, const std::pair<std::string, int>& element, const nb::tuple& sides) {

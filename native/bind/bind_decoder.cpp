@@ -31,7 +31,7 @@ constexpr const char* kArrayDoc =
     R"(Decode packets to an array: ``decode_packets`` and ``convert_frames`` in one call, without frames in between if possible.)";
 constexpr const char* kSampleDoc = R"(Decode some pictures of a video. See ``spdl.io.sample_decode_video``.)";
 
-constexpr const char* kDecoderDoc = R"(Decodes the packets of a stream as they come. Made by ``spdl.io.Decoder``.
+constexpr const char* kDecoderDoc = R"(Decodes the packets of a stream as they arrive. Made by ``spdl.io.Decoder``.
 
 One thread at a time may use a decoder and its iterators.)";
 
@@ -65,7 +65,7 @@ DecodeConfig make_config(std::optional<std::string> decoder, std::map<std::strin
   return {std::move(decoder), std::move(options), tolerate_errors};
 }
 
-// Consumes packets that can be decoded; leaves those without codec as they are.
+// Consumes packets that can be decoded; packets without a codec are not consumed.
 Packets take_decodable(nb::handle object) {
   Handle<Packets>& handle = packets_in(object, kWhatPackets);
   codec_of(*handle.read(kWhatPackets));
@@ -118,8 +118,8 @@ nb::list sample(const nb::object& packets, const std::vector<std::size_t>& indic
   return result;
 }
 
-// Shared by a decoder's Python object and its iterators. The last one lets go of it without the GIL: a decoder with
-// threads of its own waits for them.
+// Shared by a decoder's Python object and its iterators. The last owner drops it without the GIL, because a decoder
+// with its own threads waits for them.
 class SharedDecoder {
  public:
   explicit SharedDecoder(StreamDecoder decoder) : decoder_(std::make_shared<Handle<StreamDecoder>>(std::move(decoder))) {}
@@ -149,7 +149,7 @@ struct Decoder {
 template <MediaType type>
 struct FramesIterator {
   SharedDecoder decoder;
-  std::atomic<bool> is_done = false;  // once done, it stays so, whatever the decoder gets later
+  std::atomic<bool> is_done = false;  // once true, it stays true, even if the decoder gets more packets
 
   explicit FramesIterator(SharedDecoder shared) : decoder(std::move(shared)) {}
 };

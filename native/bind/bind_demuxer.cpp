@@ -69,13 +69,13 @@ class DemuxerObject {
     demuxer_.reset();
   }
 
-  // The GIL is held; closing is not: a file system may take its time.
+  // Called with the GIL; releases it to close, because a file system may be slow.
   void close() {
     if (demuxer_->is_gone()) {
       return;
     }
     if (is_closing_.exchange(true)) {
-      return;  // another thread is at it
+      return;  // another thread is using it
     }
     try {
       const GilReleased released;
@@ -89,7 +89,7 @@ class DemuxerObject {
 
   const std::string& name() const noexcept { return name_; }
 
-  // Without the GIL. Throws Error: kClosed, kMedia (another thread is at it).
+  // Without the GIL. Throws Error: kClosed, kMedia (another thread is using it).
   Handle<Demuxer>::Guard use() {
     try {
       return demuxer_->own("the demuxer");
@@ -145,7 +145,7 @@ nb::object codec_at(DemuxerObject& self, int index) {
   return wrap(std::move(found));
 }
 
-// Text of files is in any encoding.
+// Text in files may be in any encoding.
 nb::object text(const std::string& bytes) {
   return nb::steal(PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
 }
@@ -267,7 +267,7 @@ void register_demuxer(nb::module_& module) {
             return static_cast<int>(demuxer->orientation(demuxer->choose(MediaType::kVideo, stream)));
           },
           "stream"_a.none(),
-          "How pictures of that video stream, or of the best one, are to be turned for display, numbered as in EXIF.")
+          "Orientation for display of pictures of that video stream, or of the best one, numbered as in EXIF.")
       .def(
           "extent",
           [](DemuxerObject& self, const std::string& kind,
@@ -280,7 +280,7 @@ void register_demuxer(nb::module_& module) {
           "does not state them.")
       .def("facts", &facts,
            nb::sig("def facts(self) -> tuple[dict[str, typing.Any], list[dict[str, typing.Any]]]"),
-           "What the container says of itself and of each stream; see ``spdl.io.probe``.")
+           "Information on the container and on each stream; see ``spdl.io.probe``.")
       .def("codec_at", &codec_at, "index"_a, nb::sig("def codec_at(self, index: int) -> AudioCodec | VideoCodec"),
            "Codec of a stream of audio or video.")
       .def_prop_ro(

@@ -13,7 +13,7 @@ namespace spdl::bind {
 template <MediaType type>
 struct EncoderObject : Handle<Encoder> {
   using Handle::Handle;
-  // The end of an encoder waits for its threads, and they must not have to wait for the GIL.
+  // Destroying an encoder waits for its threads, so it must not hold the GIL, for which they may wait.
   ~EncoderObject() {
     const GilReleased released;
     static_cast<void>(take("the encoder"));

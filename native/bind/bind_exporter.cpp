@@ -37,8 +37,8 @@ int traverse_exporter(PyObject* self, visitproc visit, void* arg) noexcept {
   return 0;
 }
 
-// No tp_clear: views of the memory may live while a cycle is broken, and the owner must not go before them. A cycle
-// through the owner goes when the owner's own side of it is cleared.
+// No tp_clear: views of the memory may live while the collector breaks a cycle, and the owner must outlive them. A
+// cycle through the owner is broken when the owner is cleared.
 PyType_Slot kExporterSlots[] = {
     {Py_bf_getbuffer, reinterpret_cast<void*>(get_exporter)},
     {Py_tp_traverse, reinterpret_cast<void*>(traverse_exporter)},
@@ -62,7 +62,7 @@ nb::bytes copy_to_bytes(nb::handle view) {
   if (!bytes.is_valid()) {
     throw nb::python_error();
   }
-  // Nobody else knows the object yet.
+  // No other thread has a reference to the object yet.
   char* to = PyBytes_AsString(bytes.ptr());
   without_gil_if(source.size() >= kReleaseFrom, [&] {
     if (source.size() > 0) {

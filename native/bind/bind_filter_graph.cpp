@@ -72,7 +72,7 @@ constexpr const char* kWhat = "the filter graph";
 
 struct GraphObject : Handle<FilterGraph> {
   using Handle::Handle;
-  // Filters may have threads to wait for, and frames in them memory of Python's to let go of.
+  // Filters may have to wait for their threads, and their frames may release memory of Python objects.
   ~GraphObject() {
     const GilReleased released;
     const FilterGraph last = take(kWhat);
@@ -88,7 +88,7 @@ void add_frames(GraphObject& self, const nb::object& object, const FilterGraph::
   Handle<Frames>& frames = frames_in(object, "frames");
   const GilReleased released;
   const auto graph = self.own(kWhat);
-  graph->expect_input(key);  // a wrong key shall not use them up
+  graph->expect_input(key);  // before the frames are consumed: a wrong key must not consume them
   graph->add_frames(frames.take("frames"), key);
 }
 

@@ -16,10 +16,10 @@ namespace {
 
 constexpr const char* kRingDoc = R"(A ring in shared memory for small messages to another process.
 
-One side puts, the other one takes; neither waits. Thread-safe. In a forked child it has no room and no messages.
+One side puts, the other side takes; neither waits. Thread-safe. In a forked child it has no room and no messages.
 
 Args:
-    capacity: Bytes in it: a power of two, a page or more. Only what was used takes memory.
+    capacity: The size in bytes: a power of two, at least one page. Only pages that were used take memory.
 
 Raises:
     OSError: The system is out of memory or of file descriptors.)";
@@ -27,7 +27,7 @@ Raises:
 constexpr const char* kPutDoc = R"(Append one message, made of all pieces.
 
 Returns:
-    0: there is no room for it, or nobody who reads; 1: it was put; 2: and the reader waits to be woken.)";
+    0: not put, because there is no room or no reader. 1: put. 2: put, and the caller must wake the reader.)";
 
 std::span<const std::byte> bytes_of(nb::handle object) {
   return {reinterpret_cast<const std::byte*>(PyBytes_AsString(object.ptr())),
@@ -64,23 +64,23 @@ void register_frame_ring(nb::module_& module) {
   nb::class_<FrameRing>(module, "FrameRing", kRingDoc)
       .def(nb::init<std::size_t>(), "capacity"_a)
       .def_static("attach", &FrameRing::attach, "fd"_a, nb::rv_policy::take_ownership,
-                  "What another process made, by its descriptor, which the ring takes over. OSError if it cannot.")
+                  "Map the ring of another process by its descriptor, which the ring takes over. OSError if it cannot.")
       .def_prop_ro("fd", &FrameRing::fd, "Descriptor of the file; -1 when closed.")
-      .def("close_file", &FrameRing::close_file, "Close the descriptor. What is mapped stays.")
+      .def("close_file", &FrameRing::close_file, "Close the descriptor. The mapping stays.")
       .def_prop_ro("max_size", &FrameRing::max_size, "Bytes in the largest message.")
       .def("put", &put, "pieces"_a,
            nb::sig("def put(self, pieces: collections.abc.Sequence[typing_extensions.Buffer]) -> int"), kPutDoc)
       .def("count_other", &FrameRing::count_other, "count"_a,
-           "So many messages went, or came, another way; they come before those that are put from now on.")
-      .def("open_reader", &FrameRing::open_reader, "Messages will be taken. Until then there is no room for any.")
-      .def("close_reader", &FrameRing::close_reader, "No message will be taken any more. Idempotent.")
+           "Count messages that were sent or received another way; they come before all later puts.")
+      .def("open_reader", &FrameRing::open_reader, "Start accepting messages. Until then, puts are refused.")
+      .def("close_reader", &FrameRing::close_reader, "Stop accepting messages. Idempotent.")
       .def("take", &take, "enough"_a,
-           "The messages that are there, joined: whole ones, in order, until they have so many bytes. OSError if the "
-           "ring is damaged.")
+           "The available messages, joined: whole and in order, until they have at least ``enough`` bytes. OSError if "
+           "the ring is damaged.")
       .def("has_message_or_announce", &FrameRing::has_message_or_announce,
-           "Whether a message can be taken. If not, the next ``put`` says that the reader waits.")
+           "Whether a message can be taken. If not, the next ``put`` returns 2: the reader waits.")
       .def("spin", &FrameRing::spin, nb::call_guard<GilReleased>(),
-           "Wait for a message for some microseconds, unless that has not helped of late. True if there is one.");
+           "Wait some microseconds for a message, unless recent waits were in vain. True if there is one.");
 }
 
 }  // namespace spdl::bind

@@ -49,7 +49,7 @@ and is consumed on its own.)";
 constexpr const char* kErrorsDoc =
     "Number of errors that the decoder skipped, if ``decode_config`` has ``tolerate_errors=True``.";
 
-constexpr const char* kCloneDoc = "Frames of their own that share the data.";
+constexpr const char* kCloneDoc = "New frames that share the data and are consumed on their own.";
 
 constexpr const char* kTransportDoc = R"(Like ``__reduce__``, but for transport to another process of the same program.
 
@@ -59,7 +59,7 @@ frames are not consumed.
 Raises:
     UnsupportedFormatError: The frames are in GPU memory.)";
 
-// What a Frames says of its format by its first frame. Without frames: nothing, and no format.
+// The first frame of a Frames, which tells the format of all. Without frames: an empty frame without a format.
 const AVFrame& first_of(const Frames& frames) {
   static const AVFrame kNone = [] {
     AVFrame none{};
@@ -130,7 +130,7 @@ void refuse_to_pickle(const Self&, nb::object) {
   throw nb::type_error("cannot pickle frames: pickle their packets, or the array that convert_frames makes of them");
 }
 
-// For the way to another process of the same program. They stay what they are, as with a clone.
+// For transport to another process of the same program. The frames are not consumed, as with a clone.
 template <class Self>
 nb::tuple reduce_transport(const Self& self) {
   Serialized serialized;
@@ -186,7 +186,7 @@ nb::object get_picture(const VideoFrames& self, const nb::object& key) {
   }
   const nb::object number = nb::steal(PyNumber_Index(key.ptr()));
   if (!number.is_valid()) {
-    PyErr_Clear();  // an array of NumPy's has the method, and may not be an integer
+    PyErr_Clear();  // a NumPy array has the method but may not be an integer
     throw nb::next_overload();
   }
   const Py_ssize_t index = as_index(number);
@@ -194,7 +194,7 @@ nb::object get_picture(const VideoFrames& self, const nb::object& key) {
   return wrap(image_at(*frames, position_in(index, frames->frames.size())));
 }
 
-// Keys are taken apart before the frames are held: that may run code of the user's.
+// Keys are parsed before the frames are locked: parsing may run user code.
 nb::object get_pictures(const VideoFrames& self, const nb::object& key) {
   if (PySlice_Check(key.ptr()) != 0) {
     Py_ssize_t start = 0, stop = 0, step = 0;
@@ -239,7 +239,7 @@ nb::iterator iterate(const VideoFrames& self) {
   return nb::iter(pictures);
 }
 
-// Metadata are UTF-8 by FFmpeg's rule. Where it passes on what a file has, that is mostly Latin-1, as in PNG
+// Metadata are UTF-8 by FFmpeg's rule. Where FFmpeg passes on bytes of the file, they are mostly Latin-1, as in PNG
 // (11.3.3.2).
 nb::object text_of(const char* value) {
   const auto size = static_cast<Py_ssize_t>(std::char_traits<char>::length(value));
@@ -256,7 +256,7 @@ nb::dict metadata(const ImageFrames& self) {
   const auto frames = self.read(kWhat);
   const AVDictionaryEntry* entry = nullptr;
   while ((entry = av_dict_get(first_of(*frames).metadata, "", entry, AV_DICT_IGNORE_SUFFIX)) != nullptr) {
-    // Whoever wrote the file chose the bytes.
+    // The bytes come from the file and may be invalid.
     const nb::object value = text_of(entry->value);
     result[text_of(entry->key)] = value;
   }

@@ -32,7 +32,7 @@ void register_large_memory(nb::module_& module) {
         return nb::make_tuple(kept.num_blocks, kept.num_bytes);
       },
       nb::sig("def large_memory() -> tuple[int, int]"),
-      "Number and total bytes of the large blocks that were freed and are kept for reuse.");
+      "Number and total bytes of freed large blocks that are kept for reuse.");
   module.def(
       "release_large_memory", [] { large_memory().release(); }, nb::call_guard<GilReleased>(),
       "Free them.");
@@ -51,7 +51,7 @@ void register_large_memory(nb::module_& module) {
         large_memory().set_longest(
             std::chrono::duration_cast<LargeMemory::Clock::duration>(std::chrono::duration<double>(seconds)));
       },
-      "seconds"_a, "Set the age at which kept blocks are freed, when others are allocated or freed.");
+      "seconds"_a, "Set the age from which kept blocks are freed; checked when other blocks are allocated or freed.");
   module.def(
       "memory_limit", [](const std::string& root) { return memory_limit(root); }, "root"_a = "/",
       "Number of bytes of memory that this process can have, according to the system's files below ``root``.");

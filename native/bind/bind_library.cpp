@@ -14,7 +14,7 @@ using namespace nb::literals;
 namespace spdl::bind {
 namespace {
 
-constexpr const char* kLibrariesDoc = R"(The FFmpeg libraries in use: name, version, and the file each was loaded from, "" if that is not known.)";
+constexpr const char* kLibrariesDoc = R"(The FFmpeg libraries in use: name, version, and the file each was loaded from, "" if unknown.)";
 
 constexpr const char* kRequireFilterDoc = R"(Raise FilterError if this FFmpeg has no such filter.)";
 
@@ -38,19 +38,19 @@ nb::object version_of_libwebp() {
 void register_library(nb::module_& module) {
   module.def("libraries", &libraries, kLibrariesDoc);
   module.def("libwebp_version", &version_of_libwebp, nb::sig("def libwebp_version() -> str | None"),
-             "Version of libwebp; ``None``: this build has none.");
+             "Version of libwebp; ``None`` if this build has none.");
   module.def("libwebp_path", &libwebp_path, "File that libwebp was loaded from.");
   module.def("version", &av::version, "Version of FFmpeg.");
   module.def("license", &av::license, "Licence of this build of FFmpeg.");
   module.def("configuration", &av::configuration, "Options that FFmpeg was configured with.");
   module.def("filters", &av::filters, "Names of all filters.");
   module.def("decoders", &av::decoders, "codec"_a,
-             "Names of the decoders for a codec, the default one first; none for a codec that FFmpeg does not know.");
+             "Names of the decoders for a codec, the default one first; empty for a codec that FFmpeg does not know.");
   module.def("encoders", &av::encoders, "codec"_a,
-             "Names of the encoders for a codec, the default one first; none for a codec that FFmpeg does not know.");
+             "Names of the encoders for a codec, the default one first; empty for a codec that FFmpeg does not know.");
   module.def("require_filter", &av::require_filter, "name"_a, kRequireFilterDoc);
-  module.def("log_level", &av::log_level, "FFmpeg's log level in calls of ours.");
-  module.def("set_log_level", &av::set_log_level, "level"_a, "Sets FFmpeg's log level, for the whole process.");
+  module.def("log_level", &av::log_level, "FFmpeg's log level during calls of this library.");
+  module.def("set_log_level", &av::set_log_level, "level"_a, "Set FFmpeg's log level for the whole process.");
 }
 
 }  // namespace spdl::bind

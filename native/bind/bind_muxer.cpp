@@ -32,7 +32,7 @@ Args:
 struct MuxerObject : Handle<Muxer> {
   MuxerObject(const nb::bytes& destination, std::string name, const Name& format)
       : Handle(Muxer(std::string(destination.c_str(), destination.size()), std::move(name), format)) {}
-  // A file that is still open is closed, which may have to wait for a disk.
+  // Closes a file that is still open, which may wait for a disk.
   ~MuxerObject() {
     const GilReleased released;
     static_cast<void>(take("the muxer"));

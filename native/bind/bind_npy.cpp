@@ -25,7 +25,7 @@ namespace {
 constexpr const char* kNpyDoc = R"(Read the header of an npy file in memory.
 
 Returns:
-    The dtype as NumPy's string for it (neither structured nor of objects), whether the order is Fortran's, the
+    The dtype as NumPy's type string (neither structured nor of objects), whether the array is in Fortran order, the
     shape, and the offset of the data. The caller has to check that the data is complete.
 
 Raises:
@@ -44,10 +44,11 @@ Raises:
 
 Releases the GIL.)";
 
-constexpr const char* kInflateDoc = R"(Inflate raw deflate data into memory of the size that it should give.
+constexpr const char* kInflateDoc = R"(Inflate raw deflate data into memory of exactly the expected size.
 
 Returns:
-    Whether it gave exactly that many bytes. If not, zlib says why; always ``False`` if this build has no libdeflate.
+    Whether the data gave exactly that many bytes. If not, use zlib, which reports the reason; always ``False`` if this
+    build has no libdeflate.
 
 Releases the GIL.)";
 
@@ -55,7 +56,7 @@ constexpr const char* kCrc32Doc = R"(CRC-32 of a buffer, as in zip archives; ``N
 
 Releases the GIL if it takes long.)";
 
-// A handover of the GIL takes longer than the checksum of less: 64 kB take 5 us.
+// Below this size, handing over the GIL takes longer than the checksum: 64 kB take 5 us.
 constexpr std::size_t kLongToCheck = 65536;
 
 nb::tuple read_npy(const nb::object& data) {
@@ -140,7 +141,7 @@ void register_npy(nb::module_& module) {
   module.def("crc32", &checksum, "data"_a.none(),
              nb::sig("def crc32(data: typing_extensions.Buffer) -> int | None"), kCrc32Doc);
   module.def("libdeflate_version", &version_of_libdeflate, nb::sig("def libdeflate_version() -> str | None"),
-             "Version of the libdeflate headers of this build; ``None``: it has none.");
+             "Version of the libdeflate headers of this build; ``None`` if it has none.");
   module.def("libdeflate_path", &libdeflate_path, "File that libdeflate was loaded from.");
 }
 

@@ -66,7 +66,8 @@ constexpr const char* kCloneDoc =
 
 std::pair<int, int> pair_of(AVRational value) { return {value.num, value.den}; }
 
-// The packets' codec with all that users may ask, which may take decoding a picture; null for none. The GIL is held.
+// The packets' codec with all parameters that users can read, for which a picture may have to be decoded; null if there
+// is none. The GIL is held.
 CodecPtr complete_codec(Handle<Packets>& packets) {
   CodecPtr codec;
   {
@@ -80,12 +81,12 @@ CodecPtr complete_codec(Handle<Packets>& packets) {
   try {
     packets.own("packets")->codec = codec;
   } catch (const Error&) {
-    // Another thread looks at them, and they stay as they were.
+    // Another thread is reading them, so they stay as they were.
   }
   return codec;
 }
 
-// The same, or an Error for none.
+// The same, but throws an Error if there is no codec.
 CodecPtr codec_of(Handle<Packets>& packets) {
   CodecPtr codec = complete_codec(packets);
   if (!codec) {
@@ -110,7 +111,7 @@ nb::bytes as_bytes(const Packets& packets) {
   return nb::borrow<nb::bytes>(bytes);
 }
 
-// Packets whose data is the object's memory. `is_view`: it is not theirs alone.
+// Packets whose data is the object's memory. `is_view`: the memory is shared with others.
 Packets from_memory(nb::handle object, bool is_view, const nb::args& others = nb::args()) {
   const SharedBytes in_band = share(object, "data");
   const std::vector<SharedBytes> out_of_band = share_all(others, "data");

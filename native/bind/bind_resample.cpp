@@ -85,7 +85,7 @@ void check_inside(const Area& area, int height, int width, const char* name) {
   }
 }
 
-// Only what `used_samples` tells of the plane, so that checks of memory notice more.
+// Copies only the samples that `used_samples` returns, so that memory checkers notice more.
 Component copy_used(const Plane& plane, const Axis& vertical, const Axis& horizontal, Buffer& memory) {
   const Span rows = used_samples(vertical);
   const Span columns = used_samples(horizontal);
@@ -146,7 +146,7 @@ template <class Element>
 nb::bytes convert(const Levels& levels, const std::array<float, kPeriod>& factors,
                   const std::array<float, kPeriod>& summands,
                   void (*kernel)(const std::uint8_t*, const float*, const float*, std::size_t, Element*)) {
-  // Exactly as much, so that checks of memory notice more.
+  // Exactly the needed size, so that memory checkers notice more.
   std::vector<Element> out(levels.size());
   kernel(levels.data(), factors.data(), summands.data(), levels.size(), out.data());
   return nb::bytes(out.data(), out.size() * sizeof(Element));

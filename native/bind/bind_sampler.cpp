@@ -24,34 +24,36 @@ using namespace nb::literals;
 namespace spdl::bind {
 namespace {
 
-constexpr const char* kSamplerDoc = R"(Counts what the threads of a pipeline are doing, on a thread of its own that needs no GIL.
+constexpr const char* kSamplerDoc = R"(Counts what the threads of a pipeline are doing. The sampler's own thread needs no GIL.
 
 Thread-safe. In a forked child it does nothing.
 
 Args:
     num_stages: The number of stages.
-    period: Mean time between two looks at all threads, in seconds.
+    period: Mean time between two observations of all threads, in seconds.
     has_gil: Whether this interpreter has a GIL.
-    most_share: Share of a CPU that the looks may take. If they take more, the period becomes up to ten times longer.
+    most_share: Share of a CPU that the observations may take. If they take more, the period becomes up to ten times
+        longer.
 
 Raises:
     OSError: This system does not show what its threads do, or no thread could be started.)";
 
-constexpr const char* kReadDoc = R"(What was seen so far.
+constexpr const char* kReadDoc = R"(Return the counts so far.
 
 Returns:
-    The number of looks; of them, those at which the GIL was held, and those at which it was held by a thread that works
-    for no stage; CPU seconds of the threads that call ``enter``; and for each stage the number of observations of a
-    thread, and how many of them found it running, waiting for the GIL, waiting for another lock, in another system
-    call, and holding the GIL; the CPU seconds of its assigned threads; and the number and the CPU seconds of measured
+    The number of observations of all threads; of them, how many found the GIL held, and how many found it held by a
+    thread that works for no stage; CPU seconds of the threads that call ``enter``; and for each stage the number of
+    observations of a thread, and how many of them found it running, waiting for the GIL, waiting for another lock, in
+    another system call, and holding the GIL; the CPU seconds of its assigned threads; and the number and the CPU
+    seconds of measured
     calls that ran alone, and of those that ran beside others of the stage.)";
 
 // ------------------------------------------------------------------------------------------------ learning the GIL
 //
-// Nothing of CPython's private structures is assumed but that they are somewhere near: a thread is made to wait for the
-// GIL, which tells the word it sleeps on. Before that word there is one that changes with the thread that has the GIL,
-// and in the state of each thread there is one with its number. Both are looked for in two threads, and are not used if
-// there is not exactly one of each.
+// The code assumes nothing about CPython's private structures except that they are near each other. It makes a thread
+// wait for the GIL, which shows the word that the thread sleeps on. Some word before that one changes with the thread
+// that holds the GIL, and some word in each thread's state is the thread's number. The code searches for both in two
+// threads, and uses them only if it finds exactly one of each.
 
 constexpr std::size_t kWordsBefore = 32;
 constexpr std::size_t kWordsOfThread = 64;
@@ -75,7 +77,7 @@ Offsets places_of_holder(std::uintptr_t from, std::uintptr_t value) {
   return found;
 }
 
-// The offsets of a thread's number in its state.
+// The offsets at which a thread's state has the thread's number.
 Offsets offsets_of_tid(std::uintptr_t state, pid_t tid) {
   Offsets found;
   for (std::size_t k = 0; k < kWordsOfThread; ++k) {
@@ -96,7 +98,8 @@ Offsets in_both(const Offsets& a, const Offsets& b) {
   return both;
 }
 
-// Shared with the thread that waits for the GIL, which is not joined: at the end of the interpreter it may never get it.
+// Shared with the thread that waits for the GIL. That thread is not joined: when the interpreter ends, it may never get
+// the GIL.
 struct Waiter {
   std::atomic<pid_t> tid = 0;
   std::atomic<std::uintptr_t> word = 0;
@@ -119,7 +122,7 @@ struct Waiter {
     has_ended.notify_all();
   }
 
-  // The word that the thread sleeps on. The caller keeps the GIL meanwhile.
+  // The word that the thread sleeps on. The caller holds the GIL for the whole call.
   std::uintptr_t wait_for_word() const {
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     std::uintptr_t before = 0;
@@ -128,7 +131,7 @@ struct Waiter {
       bool is_running = false;
       const auto sleep = tid != 0 ? WatchedThread(tid).sleep(is_running) : std::nullopt;
       const std::uintptr_t found = sleep && sleep->is_futex ? sleep->word : 0;
-      // The two words of a condition variable take turns, 4 bytes apart.
+      // A condition variable alternates between two words, 4 bytes apart.
       if (found != 0 && before != 0 && (found > before ? found - before : before - found) <= 8) {
         return std::min(found, before);
       }
@@ -168,16 +171,16 @@ GilPlace learn_gil() {
   return place;
 }
 
-// The GIL does not move, so it is learned once. The GIL is held.
+// The GIL does not move, so its place is learned once. The GIL is held.
 const GilPlace& known_gil() {
-  // Rules of style forbid mutable globals; this one stands for a fact about the process.
+  // The style guide forbids mutable globals; this one holds a fact about the process.
   static std::optional<GilPlace> place;
   static std::mutex learning;
   if (!place) {
     const std::unique_lock held(learning, std::try_to_lock);
     if (!held) {
       static const GilPlace unknown;
-      return unknown;  // another thread is just learning it
+      return unknown;  // another thread is learning it at the moment
     }
     const GilPlace learned = learn_gil();
     if (learned.futex == 0) {
@@ -221,25 +224,25 @@ void register_sampler(nb::module_& module) {
       .def(nb::init<std::size_t, double, bool, double>(), "num_stages"_a, "period"_a, "has_gil"_a, "most_share"_a = 1.0)
       .def_prop_ro(
           "knows_gil", [](const Owner& self) { return self.gil.futex != 0; },
-          "Whether threads that wait for the GIL are told from those that wait for other locks.")
+          "Whether waits for the GIL can be told from waits for other locks.")
       .def_prop_ro(
           "knows_holder", [](const Owner& self) { return self.gil.holder != 0; },
           "Whether the thread that holds the GIL is known.")
       .def(
           "enter", [](Owner& self, std::size_t stage) { self.sampler.enter(self.checked(stage)); }, "stage"_a,
-          "The calling thread begins a call of a stage.")
+          "Record that the calling thread begins a call of a stage.")
       .def(
-          "leave", [](Owner& self) { self.sampler.leave(); }, "The calling thread ends a call.")
+          "leave", [](Owner& self) { self.sampler.leave(); }, "Record that the calling thread ends its call.")
       .def(
           "assign", [](Owner& self, int native_id, std::size_t stage) { self.sampler.assign(native_id, self.checked(stage)); },
-          "native_id"_a, "stage"_a, "Everything that a thread does is for this stage.")
+          "native_id"_a, "stage"_a, "Count everything that a thread does for this stage.")
       .def(
           "adopt", [](Owner& self, int native_id, std::size_t stage) { self.sampler.adopt(native_id, self.checked(stage)); },
           "native_id"_a, "stage"_a,
-          "A thread is in a call that began earlier. What is seen of it counts while the thread is not forgotten.")
+          "Record that a thread is in a call that began earlier. Its observations count until ``forget``.")
       .def(
           "forget", [](Owner& self, int native_id) { self.sampler.forget(native_id); }, "native_id"_a,
-          "The call of an adopted thread has ended, nobody knows when.")
+          "Record that the call of an adopted thread has ended at an unknown time.")
       .def("read", [](const Owner& self) { return read(self.sampler.read()); },
            nb::sig("def read(self) -> tuple[int, int, int, float, list[tuple[int, int, int, int, int, int, float, int, "
                    "float, int, float]]]"),

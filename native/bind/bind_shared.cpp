@@ -87,7 +87,7 @@ std::atomic<std::uint64_t>& checked_word(const Area& area, std::uint32_t index) 
   return area.word(index);
 }
 
-// The same area. Throws ValueError where only its control part is mapped: pointers to the data lead nowhere.
+// The same area. Throws ValueError if only its control part is mapped, because pointers to the data would be invalid.
 const Area& mapped(const Area& area) {
   if (!area.maps_data()) {
     throw nb::value_error("the data of this shared memory is not mapped here");
@@ -102,7 +102,7 @@ std::uint8_t* checked_data(const Area& area, std::size_t offset, std::size_t siz
   return area.data() + offset;
 }
 
-// One item of `spans`. The number after the last block stands for none.
+// One item of `spans`. The number after the last block means no block.
 Span checked_span(const Area& area, nb::handle item) {
   const auto [block, offset, size] = nb::cast<std::tuple<std::uint32_t, std::size_t, std::size_t>>(item);
   if (block > area.num_blocks() || (block == area.num_blocks() && size != 0)) {
@@ -204,7 +204,8 @@ void reserve(Area& area, std::size_t offset, std::size_t num_bytes) {
   }
 }
 
-// Calls copy(place, position, size) for the part before the end of the data, and for what goes on at its beginning.
+// Calls copy(place, position, size) for the part before the end of the data, and for the rest that wraps around to its
+// beginning.
 template <class Copy>
 void copy_around(const Area& area, std::size_t offset, std::size_t size, Copy&& copy) {
   mapped(area);
@@ -255,11 +256,11 @@ void register_area(nb::module_& module) {
             return std::make_shared<Area>(fd, read_fd, write_fd, maps_data);
           },
           "fd"_a, "bell"_a.none() = nb::none(), nb::kw_only(), "maps_data"_a = true,
-          "What another process made, by its descriptors, which the area takes over. Without `maps_data` it can drop\n"
-          "blocks and has no views: for a process without address space for all of it.")
+          "Map the area of another process by its descriptors, which the area takes over. Without `maps_data` it can drop\n"
+          "blocks but has no views: for a process without enough address space for the data.")
       .def_prop_ro("data_offset", &Area::data_offset, "Where the data begins in the file.")
       .def_prop_ro("num_bytes", &Area::size, "Room for data.")
-      .def_prop_ro("num_blocks", &Area::num_blocks, "How many blocks there may be.")
+      .def_prop_ro("num_blocks", &Area::num_blocks, "The largest number of blocks.")
       .def_prop_ro(
           "fd", [](const Area& area) { return area.file().fd(); }, "Descriptor of the file; -1 when closed.")
       .def_prop_ro(
@@ -270,12 +271,12 @@ void register_area(nb::module_& module) {
             }
             return std::pair(area.bell().read_fd(), area.bell().write_fd());
           },
-          "Descriptors of the bell, to wait and to ring, which may be the same; None without one.")
-      .def_prop_ro("num_used_blocks", &Area::num_used, "How many blocks have references.")
+          "Descriptors to wait on the bell and to ring it, which may be the same; None without a bell.")
+      .def_prop_ro("num_used_blocks", &Area::num_used, "Number of blocks that have references.")
       .def(
           "for_this_process",
           [](const std::shared_ptr<Area>& area) { return area->is_inherited() ? area->duplicate() : area; },
-          "The area itself; in a forked child, where this one does not count references, a new mapping. OSError: out of file descriptors.")
+          "The area itself; in a forked child, where the area does not count references, a new mapping. OSError: out of file descriptors.")
       .def("close", &Area::close, "Close the descriptors. The memory stays until the last view of it is gone.")
       .def("get", &get, "spans"_a,
            nb::sig("def get(self, spans: collections.abc.Sequence[tuple[int, int, int]]) -> list[View]"),

@@ -33,8 +33,8 @@ Args:
     name: The name of the source in messages, or None for its path or address.
     window: The start and end in seconds, or None for everything.
     num_samples: The number of samples of the result, cut or padded; or None.
-    sample_rate, num_channels: Those of the result; 0 for those of the source.
-    dtype: The elements: float32, float64, int16 or int32.
+    sample_rate, num_channels: Of the result; 0 keeps those of the source.
+    dtype: float32, float64, int16 or int32.
     stream: The stream, or None for the best one.
     demux, decode: The fields of the configurations, or None.
 
@@ -53,7 +53,7 @@ Args:
     first_index: The ``index`` attribute of a failure of the first source.
     starts: The start of each in seconds; or None, with ``seeds``, for a random one.
     seeds: The 64-bit seed of each.
-    sample_rate: That of the batch.
+    sample_rate: The sample rate of the batch.
     num_threads: The number of threads, including the caller's; 0 means the caller's alone.
 
 Returns:
@@ -115,7 +115,7 @@ nb::object load(nb::handle source, nb::handle name, std::optional<std::pair<doub
     sound = load_sound(demuxer, request);
     const std::size_t row = static_cast<std::size_t>(sound.num_samples) * size;
     if (sound.stride != row) {
-      // Rows were made with room to spare. In place, as each moves towards the beginning.
+      // Rows have spare room behind them. Moving in place is safe, because each row moves towards the beginning.
       for (int i = 1; i < sound.num_channels; ++i) {
         std::memmove(sound.memory.data() + static_cast<std::size_t>(i) * row,
                      sound.memory.data() + static_cast<std::size_t>(i) * sound.stride, row);

@@ -27,21 +27,21 @@ would cost threads that iterate in parallel more than the reading itself.)";
 
 constexpr const char* kStreamDoc = R"(Iterates over the regular files of a tar archive that is read from a stream: name, data.
 
-Reads no further than the end of the member that it returned last.)";
+Never reads beyond the end of the member that it returned last.)";
 
-// Members read ahead at first and at most; the number doubles in between. A header takes some 50 ns to read, and what
-// is made of it for Python some 300 ns. The GIL changes hands in 5 to 50 us, so it is let go for batches that take long
-// against that, and kept for those that take a few microseconds.
+// Members read ahead at first and at most; the number doubles in between. Reading a header takes about 50 ns, and
+// making the Python objects about 300 ns. Handing over the GIL takes 5 to 50 us, so it is released for batches that
+// take much longer than that, and kept for those that take a few microseconds.
 constexpr std::size_t kFirstBatch = 16;
 constexpr std::size_t kLargestBatch = 1024;
 constexpr std::size_t kBatchWithoutGil = 256;
 
-// A stream is asked for no more at a time than this, so that a damaged size cannot make it allocate whatever it says.
+// The largest single read from a stream, so that a damaged size cannot cause a huge allocation.
 constexpr std::uint64_t kLargestRead = std::uint64_t{1} << 30;
-// What is passed over is read in parts of this size.
+// Skipped data is read in parts of this size.
 constexpr std::uint64_t kSkipRead = std::uint64_t{1} << 20;
 
-// Names are bytes; those that are no UTF-8 become text from which os.fsencode makes them again.
+// Names are bytes; those that are not UTF-8 become text that os.fsencode turns back into the same bytes.
 nb::object text_of(const std::string& name) {
   PyObject* text = PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "surrogateescape");
   if (text == nullptr) {
@@ -89,7 +89,7 @@ class TarMembers {
   }
 
  private:
-  // One byte an element, whatever the buffer has.
+  // As elements of one byte, whatever the buffer's element type is.
   static nb::object bytes_view(const nb::object& data, const Export& held) {
     nb::object view = nb::steal(PyMemoryView_FromObject(data.ptr()));
     if (!view.is_valid()) {
@@ -106,7 +106,7 @@ class TarMembers {
     return bytes;
   }
 
-  // Whatever is wrong with a header is raised when the members in front of it were given.
+  // An error in a header is raised after the members before it were returned.
   void read_ahead() {
     batch_.resize(std::clamp(batch_.size() * 2, kFirstBatch, kLargestBatch));
     at_ = count_ = 0;
@@ -140,10 +140,10 @@ class TarMembers {
   std::optional<Export> held_;
   nb::object view_;
   TarReader reader_;
-  std::vector<TarMember> batch_;  // keeps the memory of its names
+  std::vector<TarMember> batch_;  // reuses the memory of the names
   std::size_t at_ = 0;
   std::size_t count_ = 0;
-  bool is_over_ = false;  // nothing is left to be read
+  bool is_over_ = false;  // nothing is left to read
   std::exception_ptr failure_;
 };
 
@@ -156,7 +156,7 @@ class TarStream {
     if (is_over_) {
       return {};
     }
-    is_over_ = true;  // should anything below throw
+    is_over_ = true;  // in case anything below throws
     try {
       nb::object pair = advance();
       is_over_ = !pair.is_valid();
@@ -218,7 +218,7 @@ class TarStream {
     return nb::bytes("", 0).attr("join")(parts);
   }
 
-  // As many bytes as were asked for, or none where that may be.
+  // Exactly `size` bytes, or none if `may_be_empty`.
   nb::object fetch(std::uint64_t size, bool may_be_empty) {
     nb::object piece = read_(size);
     if (!nb::isinstance<nb::bytes>(piece)) {
@@ -283,7 +283,7 @@ class Iterator {
     return item;
   }
 
-  // For the garbage collector. What it visits is not what `next` changes without the GIL.
+  // For the garbage collector. It visits nothing that `next` changes without the GIL.
   T& items() noexcept { return items_; }
 
  private:

@@ -18,29 +18,29 @@ using namespace nb::literals;
 namespace spdl::bind {
 namespace {
 
-constexpr const char* kTrackDoc = R"(Makes the lines of a trace for the calls on one track.
+constexpr const char* kTrackDoc = R"(Writes the lines of a trace for the calls on one track.
 
 Args:
-    head: What stands before the name.
-    middle: What stands between it and the time.
-    tail: What stands after the number of the flow.
-    offset: Microseconds to add to the times of beginnings.
-    first_flow: What to add to the numbers of items, for those of their flows.)";
+    head: The text before the name.
+    middle: The text between the name and the time.
+    tail: The text after the number of the flow.
+    offset: Microseconds to add to start times.
+    first_flow: What to add to an item's number to get the number of its flow.)";
 
-constexpr const char* kLinesDoc = R"(Makes the lines of a trace for all stages of a pipeline. Not thread-safe.
+constexpr const char* kLinesDoc = R"(Writes the lines of a trace for all stages of a pipeline. Not thread-safe.
 
 Args:
-    nodes: The stages. They are compared by identity, and must live longer.)";
+    nodes: The stages. They are compared by identity, and must outlive this object.)";
 
 constexpr const char* kMakeDoc = R"(Return the lines of calls and waits, as UTF-8.
 
 Args:
-    notes: What happened, in the order of the ends: a stage, the times of begin and end in seconds, the item, and the
-        class of an exception. No item: the stage waited.
-    begin_track: Called with the number of a stage that needs another track. Returns the lines that go before the
-        track's own, and the track.
-    other: Makes the line of a note that is none of the frequent kinds, from the note and the numbers of its stage and
-        of its track in the stage.)";
+    notes: The recorded calls and waits, ordered by end time: the stage, the start and end times in seconds, the item,
+        and the class of an exception. Without an item, the stage waited.
+    begin_track: Called with the number of a stage that needs another track. Returns the lines that precede the track's
+        own lines, and the track.
+    other: Writes the line of a note of a rare kind, given the note, the number of its stage, and the number of its
+        track in the stage.)";
 
 // The fields of a note.
 enum Field : std::uint8_t { kNode, kBegan, kEnded, kItem, kError };
@@ -61,7 +61,7 @@ double seconds_of(nb::handle note, Field field) {
   return seconds;
 }
 
-// A position in the only source; nothing for any other object.
+// The position if the pipeline has one source; none for any other object.
 std::optional<std::int64_t> position_of(nb::handle object) {
   if (!object.type().is(&PyLong_Type)) {
     return std::nullopt;
@@ -104,7 +104,7 @@ class TraceLines {
   }
 
  private:
-  // False: it is none of the frequent kinds.
+  // False: it is not one of the frequent kinds.
   static bool append_frequent(std::string& text, const TraceTrack& track, nb::handle note, double began, double ended) {
     if (!field_of(note, kError).is_none()) {
       return false;

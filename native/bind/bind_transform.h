@@ -1,4 +1,4 @@
-// ImageTransform's native form, and plans in Python's words. The GIL is held in all of it.
+// ImageTransform's native form, and plans as Python objects. Hold the GIL in all of these functions.
 
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace spdl::bind {
 
-// A plan from the tuple that `Transform.plan` gives, for a canvas of that transform. Raises ValueError for one that is
-// not whole or does not fit, RuntimeError for something else.
+// A plan from the tuple that `Transform.plan` gives, for a canvas of that transform. Raises ValueError for a plan that
+// is incomplete or does not fit, RuntimeError for any other object.
 Plan parse_plan(nanobind::handle tuple, const Transform& transform);
 
 // One of Pillow's names, in lower case. Raises ValueError for another.

@@ -29,16 +29,16 @@ void register_watchdog(nb::module_& module) {
   nb::class_<Watchdog>(module, "Watchdog", kWatchdogDoc)
       .def(nb::init<int>(), "fd"_a)
       .def("lived", &Watchdog::lived,
-           R"(Return the seconds that this process has run since the start, without those for which it was stopped.)")
+           R"(Return the seconds that this process has run since the start, not counting time while it was stopped.)")
       .def(
           "arm", [](Watchdog& self, double seconds, std::string text) { self.arm(seconds, std::move(text)); },
           "seconds"_a, "text"_a, nb::call_guard<nb::gil_scoped_release>(),
-          R"(Report ``text`` and the stacks when somebody has waited for so many seconds from now on, unless called again.)")
-      .def("disarm", &Watchdog::disarm, nb::call_guard<nb::gil_scoped_release>(), R"(Report nothing.)")
+          R"(Report ``text`` and the stacks after a wait of ``seconds`` from now on, unless called again before.)")
+      .def("disarm", &Watchdog::disarm, nb::call_guard<nb::gil_scoped_release>(), R"(Cancel the report.)")
       .def("close", &Watchdog::close, nb::call_guard<nb::gil_scoped_release>(),
            R"(End the thread. Does not wait for it. Idempotent.)")
       .def("set_waiting", &Watchdog::set_waiting, "is_waiting"_a,
-           R"(Tell whether anybody waits, from now on.)")
+           R"(Set whether anybody is waiting, from now on.)")
       .def("take_report", &Watchdog::take_report, R"(Return whether a report was written since the last call.)");
 }
 

@@ -22,8 +22,8 @@ constexpr const char* kHeaderDoc = R"(The header of a WAV file. Read-only.)";
 
 constexpr const char* kArrayDoc = R"(Samples of a WAV file, ``(samples, channels)``, as a view of the file in memory.
 
-Arrays made from it (``to_numpy``, ``to_torch``, ``numpy.asarray``) are views. It keeps the file's memory, which can
-neither be freed nor resized meanwhile; the arrays keep it alive.)";
+Arrays made from it (``to_numpy``, ``to_torch``, ``numpy.asarray``) are views. It keeps the file's memory, which can be
+neither freed nor resized as long as it lives; the arrays keep it alive.)";
 
 constexpr const char* kParseDoc = R"(Read the header of a WAV file of any coding.
 
@@ -49,7 +49,7 @@ Reads a few dozen bytes, and holds the GIL.)";
 
 std::span<const std::uint8_t> bytes_of(const Export& held) noexcept { return {held.data(), held.size()}; }
 
-// Runs `work` on what `held` has; its errors name that memory.
+// Runs `work` on the memory of `held`; errors name that memory.
 template <class Work>
 auto named(const Export& held, Work work) {
   try {
@@ -80,7 +80,7 @@ class WavArray {
     return interface;
   }
 
-  // What only garbage can see: no memory, no samples.
+  // An empty state that only the garbage collector can see: no memory, no samples.
   void clear() noexcept {
     samples_.num_samples = 0;
     file_.reset();
@@ -136,7 +136,7 @@ std::string show(const WavHeader& header) {
 
 void register_wav(nb::module_& module) {
   nb::class_<WavHeader>(module, "WAVHeader", kHeaderDoc)
-      .def_ro("audio_format", &WavHeader::audio_format, "1: PCM; 3: IEEE float; others are codings.")
+      .def_ro("audio_format", &WavHeader::audio_format, "1: PCM; 3: IEEE float; other values: a compressed coding.")
       .def_ro("num_channels", &WavHeader::num_channels)
       .def_ro("sample_rate", &WavHeader::sample_rate, "In Hz.")
       .def_ro("byte_rate", &WavHeader::byte_rate, "Bytes per second, as stated in the file.")

@@ -23,23 +23,23 @@ constexpr const char* kWriterDoc = R"(Writes to a socket on a thread of its own,
 
 Puts in quick succession are gathered for 100 us and written together; a put after a pause, or one that is
 urgent, is written at once.
-Thread-safe. It does not keep the socket open for the other side once that is shut down.
+Thread-safe. It does not keep the connection open for the other side after the socket is shut down.
 
 Args:
     fd: The connected stream socket; a duplicate is used.
-    max_bytes_pending: The number of unwritten bytes above which ``put`` waits; None: it never waits.)";
+    max_bytes_pending: The number of unwritten bytes above which ``put`` waits; None means that it never waits.)";
 
 constexpr const char* kPutDoc = R"(Write a copy of all pieces, in order and contiguously.
 
-Waits only while more than ``max_bytes_pending`` bytes are unwritten, without the GIL, until the other side
-reads, the writer is closed, or the connection ends.
+While more than ``max_bytes_pending`` bytes are unwritten, waits without the GIL until the other side reads, the writer
+is closed, or the connection ends.
 
 Args:
     pieces: The contiguous buffers.
     urgent: Whether to write at once, without gathering, because the receiver is waiting.
 
 Raises:
-    OSError: A write has failed; nothing is written any more.)";
+    OSError: A write has failed; nothing more will be written.)";
 
 void put(Writer& writer, const nb::sequence& objects, bool urgent) {
   std::vector<BufferView> views;
@@ -55,7 +55,7 @@ void put(Writer& writer, const nb::sequence& objects, bool urgent) {
     error = without_gil_if(true, [&] { return writer.put(pieces, urgent, true); });
   }
   if (error != 0) {
-    // The interpreter's own way makes the subclass that fits, BrokenPipeError for one.
+    // Creating it through the interpreter selects the right subclass, such as BrokenPipeError.
     const nb::object args = nb::make_tuple(error, nb::str("write to another process"));
     PyErr_SetObject(PyExc_OSError, args.ptr());
     throw nb::python_error();

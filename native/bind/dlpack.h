@@ -6,7 +6,7 @@
 
 namespace spdl::bind {
 
-// Says of a capsule of 16-bit integers that has not been consumed yet that they are bfloat16.
+// Changes the type of a capsule of 16-bit integers, not yet consumed, to bfloat16.
 void relabel_as_bfloat16(nanobind::handle capsule);
 
 }  // namespace spdl::bind

@@ -65,7 +65,7 @@ std::string message_of(const Error& error, const std::string& source) {
   return message + ": " + error.reason();
 }
 
-// Names of files and members are bytes of any kind; what is no UTF-8 is shown with escapes.
+// Names of files and members may be any bytes; those that are not UTF-8 are shown with escapes.
 nb::object text_of(const std::string& bytes) {
   PyObject* text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "backslashreplace");
   if (text == nullptr) {

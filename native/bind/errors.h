@@ -1,4 +1,4 @@
-// From native failures to Python's exceptions. The GIL is held in all of it.
+// Turns native failures into Python exceptions. Hold the GIL in all of these functions.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace spdl::bind {
 
-// An exception of Python's on its way through native code.
+// A Python exception that passes through native code.
 class PythonException final : public ForeignError {
  public:
   // The GIL is held.
@@ -30,14 +30,14 @@ class PythonException final : public ForeignError {
   std::unique_ptr<Held> held_ = std::make_unique<Held>();
 };
 
-// An instance of the class in spdl.io._errors that stands for the error's kind, or the exception of Python's that the error carries.
-// `source` names what it happened to.
+// An instance of the class in spdl.io._errors for the error's kind, or the Python exception that the error carries.
+// `source` names the failed source.
 nanobind::object make_exception(const Error& error, const std::string& source);
 
 // A spdl.io.LoadFailure.
 nanobind::object make_load_failure(std::size_t index, nanobind::handle source, nanobind::handle error);
 
-// Makes Errors that bindings throw arrive as those classes.
+// Registers the translation of Errors that bindings throw into these classes.
 void register_errors();
 
 }  // namespace spdl::bind

@@ -1,4 +1,4 @@
-// What the calls that load many sources with FFmpeg share: clips, sounds, and pictures through filters.
+// Shared by the calls that load many sources with FFmpeg: clips, sounds, and pictures through filters.
 
 #pragma once
 
@@ -22,8 +22,8 @@ namespace spdl::bind {
 
 using ItemErrors = std::vector<std::optional<Error>>;
 
-// Does the work of each item without the GIL, which the caller holds; `size_of` is that of Crew. Raises what a signal
-// handler raised.
+// Processes each item without the GIL; the caller holds it. `size_of` is as in Crew. Raises the exception of a signal
+// handler.
 inline ItemErrors work_without_gil(std::size_t count, int num_threads, const std::function<bool(std::size_t)>& work,
                                    const std::function<std::uint64_t(std::size_t)>& size_of = {}) {
   SignalCheck is_interrupted;
@@ -41,7 +41,7 @@ inline ItemErrors work_without_gil(std::size_t count, int num_threads, const std
   return *std::move(errors);
 }
 
-// The failures; and of each source its start in seconds and how much of it is not padding, or None.
+// The failures; and for each source its start in seconds and how much of it is not padding, or None.
 inline nanobind::tuple outcome_of(const ItemErrors& errors, const std::vector<std::string>& names,
                                   const nanobind::list& labels, std::size_t first_index,
                                   const std::vector<std::pair<double, std::int64_t>>& parts) {

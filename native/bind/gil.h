@@ -1,9 +1,9 @@
 // Releasing the GIL; and deferred deletion of Python objects by threads that do not hold it.
 //
-// A libav thread may drop the last reference to Python memory at any time, also while a thread that holds the GIL waits
-// for that thread to end, and while the interpreter is finalized. So it must not wait for the GIL. It puts the
-// reference on a list instead. Python's main thread empties the list between two instructions, and so does every thread
-// that takes the GIL again after native work, as the main thread may be in C for hours.
+// A libav thread may drop the last reference to Python memory at any time, even while a thread that holds the GIL waits
+// for it to end, or while the interpreter is being finalized. So it must not wait for the GIL, and puts the reference
+// on a list instead. Python's main thread empties the list between two bytecode instructions. Every thread that takes
+// the GIL again after native work also empties it, because the main thread may stay in C code for hours.
 //
 // A thread that takes the GIL again after the interpreter was finalized is parked: see forced_unwind.cpp.
 
@@ -46,10 +46,10 @@ inline void drop_deferred() noexcept {
   }
 }
 
-// Deletes the object, on any thread, with or without the GIL; later, if the thread is none that Python knows.
+// Deletes the object, on any thread, with or without the GIL; defers the deletion if Python does not know the thread.
 inline void drop_soon(std::unique_ptr<Deferred> object) noexcept {
   if (Py_IsInitialized() == 0) {
-    (void)object.release();  // Python is on its way out: there is nobody to give it back to
+    (void)object.release();  // Python is shutting down: leak the object
     return;
   }
   if (PyGILState_GetThisThreadState() != nullptr) {
@@ -63,17 +63,17 @@ inline void drop_soon(std::unique_ptr<Deferred> object) noexcept {
                                                  std::memory_order_relaxed)) {
   }
   constexpr auto drop_all = [](void*) {
-    Deferred::is_announced_ = false;  // first: what is put on the list from now on is announced again
+    Deferred::is_announced_ = false;  // first, so that later additions to the list are announced again
     drop_deferred();
     return 0;
   };
-  // Python remembers 32 calls at most. If there is no room, the next one that is dropped tries again.
+  // Python queues at most 32 pending calls. If the queue is full, the next dropped object tries again.
   if (!Deferred::is_announced_.exchange(true) && Py_AddPendingCall(drop_all, nullptr) != 0) {
     Deferred::is_announced_ = false;
   }
 }
 
-// The GIL, which the thread holds, is released for as long as this lives.
+// Releases the GIL, which the thread holds, as long as this lives.
 class GilReleased {
  public:
   GilReleased() noexcept : state_(PyEval_SaveThread()) {}

@@ -1,8 +1,7 @@
-// What Python holds of an object that one call may consume, and that one thread at a time may use.
+// A guarded native object for Python: one call may consume it, and access from several threads is checked.
 //
-// The GIL is released while native code works, so two threads may reach for one object at the same time, on
-// free-threaded Python always. A Handle lets any number of readers in together, and one owner alone; whoever comes at
-// the wrong moment gets an exception, and never waits.
+// Native code works without the GIL, so two threads may access one object at the same time; on free-threaded Python,
+// always. A Handle allows any number of readers or one owner. Conflicting access throws an exception and never waits.
 
 #pragma once
 
@@ -39,7 +38,7 @@ class Handle {
     int share_;
   };
 
-  // To look at it: several threads may at once. Throws Error(kConsumed, kMedia).
+  // Read access, which several threads may have at once. Throws Error(kConsumed, kMedia).
   Guard read(const char* what) const {
     auto& self = const_cast<Handle&>(*this);
     int users = users_.load(std::memory_order_acquire);
@@ -49,13 +48,13 @@ class Handle {
     return Guard(self, 1);
   }
 
-  // To change it: nobody else may look meanwhile. Throws Error(kConsumed, kMedia).
+  // Exclusive access. Throws Error(kConsumed, kMedia).
   Guard own(const char* what) {
     seize(what);
     return Guard(*this, kOwned);
   }
 
-  // To take the value away for good. Throws Error(kConsumed, kMedia).
+  // Takes the value out permanently. Throws Error(kConsumed, kMedia).
   T take(const char* what) {
     seize(what);
     T taken = std::move(*value_);
@@ -64,7 +63,7 @@ class Handle {
     return taken;
   }
 
-  // What `take` does, without an error if there is nothing: true if this call took it.
+  // As `take`, but without an error if there is no value: true if this call took it.
   bool is_gone() const noexcept { return users_.load(std::memory_order_acquire) == kGone; }
 
  private:

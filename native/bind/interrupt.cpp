@@ -17,10 +17,11 @@ namespace nb = nanobind;
 namespace spdl::bind {
 namespace {
 
-// What the handler raised in this thread, until it is raised in Python.
+// The exception that a handler raised in this thread, until it is raised in Python.
 thread_local std::unique_ptr<nb::python_error> raised;
 
-// Python runs handlers in the main thread alone. Asked without Python, so that other threads never wait for the GIL in here.
+// Python runs handlers in the main thread only. Determined without Python, so that other threads never wait for the GIL
+// here.
 bool handles_signals() noexcept {
 #ifdef __linux__
   return ::gettid() == ::getpid();

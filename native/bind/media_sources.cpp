@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kRead = "read";
 constexpr const char* kBlock = "__spdl_block__";
 
-// Python asks this while it waits. It may keep it for longer than the call.
+// Python code calls this while it waits, and may keep it after the call.
 class Question {
  public:
   explicit Question(Watch& watch) : watch_(std::make_shared<Watch*>(&watch)) {}
@@ -27,7 +27,7 @@ class Question {
   Question(const Question&) = delete;
   Question& operator=(const Question&) = delete;
 
-  // The GIL is held in each call, and at the end of this.
+  // The GIL is held in each call and in the destructor.
   nb::object callable() const {
     return nb::cpp_function([watch = watch_] { return *watch == nullptr || (*watch)->is_over(); });
   }
@@ -36,7 +36,7 @@ class Question {
   std::shared_ptr<Watch*> watch_;
 };
 
-// Bytes of an object that Python reads. The last blocks that it gave are kept: streams of a container may be far apart.
+// Bytes that a Python object reads. The last few blocks are kept, because the streams of a container may be far apart.
 class PythonRanges final : public ByteRanges {
  public:
   PythonRanges(nb::handle object, std::string name)
@@ -125,7 +125,7 @@ class PythonRanges final : public ByteRanges {
   std::unique_ptr<Held> held_;
   std::string name_;
   std::int64_t size_;
-  std::size_t next_ = 0;  // of the blocks: was fetched last
+  std::size_t next_ = 0;  // index of the block that was fetched last
 };
 
 }  // namespace

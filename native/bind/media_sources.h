@@ -1,4 +1,4 @@
-// What users name as a source of media, as native code takes it. The GIL is held in all of it.
+// Turns what users pass as a media source into native form. Hold the GIL in all of these functions.
 
 #pragma once
 
@@ -16,11 +16,11 @@ namespace spdl::bind {
 struct HeldMedia {
   MediaSource source;
   std::string name;            // in messages
-  std::optional<Export> held;  // what keeps the source's memory in place
+  std::optional<Export> held;  // keeps the source's memory in place
 };
 
-// As `hold_source`, and objects that give parts of themselves (see `spdl.io._remote`). They are called `name`, unless it is
-// None.
+// As `hold_source`, and also objects that are read in parts (see `spdl.io._remote`). Messages call the source `name`,
+// unless it is None.
 HeldMedia hold_media(nanobind::handle source, nanobind::handle name, const char* what);
 
 // The sources of a batch.

@@ -17,7 +17,7 @@ using namespace nb::literals;
 namespace spdl::bind {
 namespace {
 
-constexpr const char* kBufferDoc = R"(An array in C order, in memory of its own or in storage of the caller's.
+constexpr const char* kBufferDoc = R"(An array in C order, in its own memory or in the caller's storage.
 
 Arrays made from it (``to_numpy``, ``to_torch``, ``memoryview``, DLPack) are views that keep it alive.
 
@@ -25,15 +25,15 @@ It can be pickled, with all its attributes. From protocol 5 on its memory may tr
 buffer is a view of the memory that arrived, read-only if that memory is.)";
 
 constexpr const char* kExcerptsDoc =
-    R"(Of a batch of clips or sounds: which part of its source each item is, as an ``Excerpt``. ``None`` for zeros.)";
+    R"(For a batch of clips or sounds: the part of its source in each item, as an ``Excerpt``. ``None`` for zeros.)";
 
 constexpr const char* kOriginsDoc =
-    R"(The source of each image in a batch that a transform made; empty for every other buffer.
+    R"(The source of each image in a batch that was made with a transform; empty for every other buffer.
 
 The position of the image's source, or ``len(srcs) + k`` for spare ``k``; None for an image that is only zeros.)";
 
 constexpr const char* kAppliedDoc =
-    R"(The geometry of each image in a batch that a transform made: one ``AppliedTransform`` each.
+    R"(The geometry of each image in a batch that was made with a transform: one ``AppliedTransform`` each.
 
 None for an image that is only zeros. Empty for every other buffer. Computed on first access.)";
 
@@ -46,11 +46,11 @@ constexpr const char* kNewBufferDoc = R"(Make an uninitialized buffer.
 
 Args:
     shape: The sizes, any number of them, none negative.
-    typestr: NumPy's type string of an integer or a floating point type, in the byte order of this machine; or
-        "bfloat16", which has none.
+    typestr: NumPy's type string of an integer or floating-point type, in the byte order of this machine; or "bfloat16",
+        for which NumPy has no type string.
     storage: Writable memory for the array, or None for memory of its own.)";
 
-// What Python knows as CPUStorage.
+// The Python class CPUStorage.
 struct CpuStorage {
   explicit CpuStorage(std::size_t num_bytes) : memory(num_bytes), size(static_cast<Py_ssize_t>(num_bytes)) {}
 
@@ -109,7 +109,7 @@ nb::object dtype_of(const CpuBuffer& buffer) {
   return nb::module_::import_("numpy").attr("dtype")(as_str(typestr_of(buffer.type())));
 }
 
-// NumPy knows all versions and options of the protocol; its array is a view that keeps the buffer.
+// NumPy supports all versions and options of the protocol; its array is a view that keeps the buffer alive.
 nb::object dlpack(nb::handle self, const nb::kwargs& options) {
   const nb::object numpy = nb::module_::import_("numpy");
   const CpuBuffer& buffer = buffer_in(self);
@@ -136,7 +136,7 @@ nb::object as_applied(const Plan& plan, int height, int width) {
 
 bool asks(int flags, int wanted) noexcept { return (flags & wanted) == wanted; }
 
-// Elements in C order are in Fortran's too if no two sides have several elements, or there are none.
+// Elements in C order are also in Fortran order if at most one side has several elements, or if there are no elements.
 bool is_fortran_order(const CpuBuffer::Shape& shape) noexcept {
   const auto num_long = std::count_if(shape.begin(), shape.end(), [](Py_ssize_t side) { return side != 1; });
   return num_long <= 1 || std::find(shape.begin(), shape.end(), 0) != shape.end();
@@ -161,7 +161,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   view->len = buffer->num_bytes();
   view->itemsize = buffer->type().size;
   view->readonly = buffer->is_readonly() ? 1 : 0;
-  // Without a shape it is a row of bytes, as a memoryview's is.
+  // Without a shape it is a row of bytes, as with a memoryview.
   view->ndim = asks(flags, PyBUF_ND) ? static_cast<int>(buffer->shape().size()) : 1;
   view->format = asks(flags, PyBUF_FORMAT) ? const_cast<char*>(format_of(buffer->type())) : nullptr;
   view->shape = asks(flags, PyBUF_ND) ? const_cast<Py_ssize_t*>(buffer->shape().data()) : nullptr;
@@ -186,7 +186,8 @@ int clear(PyObject* self) noexcept {
   return 0;
 }
 
-// From Python 3.12 on the type has `__buffer__` by itself; a method of that name would replace the slot and call itself.
+// From Python 3.12 on, the type has `__buffer__` automatically; a method of that name would replace the slot and call
+// itself.
 PyType_Slot kSlots[] = {
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
     {Py_tp_clear, reinterpret_cast<void*>(clear)},
@@ -233,7 +234,7 @@ CpuBuffer::CpuBuffer(Shape shape, ElementType type, std::optional<Export> storag
   const std::size_t size = checked_num_bytes(shape_, type_);
   storage_ = std::move(storage);
   if (!storage_) {
-    // An array without elements has an address all the same.
+    // An array without elements needs an address too.
     owned_.reserve(std::max<std::size_t>(size, 1));
   } else if (storage_->size() < size) {
     throw Error(
@@ -251,7 +252,7 @@ CpuBuffer::CpuBuffer(Shape shape, ElementType type, Buffer memory)
       shape_(std::move(shape)) {
   checked_num_bytes(shape_, type_);
   strides_.resize(shape_.size());
-  // Unsigned, as an array without elements may have sides of any size beside the empty one.
+  // Unsigned, because an array without elements may have sides of any size besides the empty one.
   auto stride = static_cast<std::size_t>(type_.size);
   for (std::size_t i = shape_.size(); i-- > 0;) {
     strides_[i] = static_cast<Py_ssize_t>(stride);

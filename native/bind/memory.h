@@ -1,4 +1,4 @@
-// Python's memory in native hands, and ours in Python's. The GIL is held in all of it.
+// Memory of Python objects for native code, and native memory for Python. Hold the GIL in all of these functions.
 
 #pragma once
 
@@ -18,11 +18,11 @@
 
 namespace spdl::bind {
 
-// Another object's memory, held by the buffer protocol: while this lives, it can be neither freed nor resized.
+// Another object's memory, held by the buffer protocol: it can be neither freed nor resized while this lives.
 class Export {
  public:
-  // Raises TypeError, with `what` as the subject of the sentence, for an object whose memory is not contiguous, or not
-  // writable where that is asked.
+  // Raises TypeError for an object whose memory is not contiguous, or not writable if `writable`. `what` is the subject
+  // of the message.
   Export(nanobind::handle object, bool writable, const char* what);
   ~Export() { release(); }
   Export(Export&& other) noexcept;
@@ -31,7 +31,7 @@ class Export {
   std::uint8_t* data() const noexcept { return static_cast<std::uint8_t*>(view_.buf); }
   std::size_t size() const noexcept { return static_cast<std::size_t>(view_.len); }
   bool is_readonly() const noexcept { return view_.readonly != 0; }
-  // Whose memory it is; for garbage collection.
+  // The object that owns the memory; for garbage collection.
   PyObject* exporter() const noexcept { return view_.obj; }
   bool is_byte_string() const noexcept { return view_.ndim == 1 && view_.itemsize == 1; }
   nanobind::handle owner() const noexcept { return view_.obj; }
@@ -50,7 +50,7 @@ class DeferredExport final : public Deferred {
   const Export memory;
 };
 
-// What Python knows as CPUBuffer: an array in memory of ours or in storage of the user's, which it keeps. C order.
+// The Python class CPUBuffer: an array in C order, in its own memory or in the user's storage, which it keeps alive.
 //
 // The class is registered by the extension _core; both extensions make instances of it.
 class CpuBuffer {
@@ -59,27 +59,28 @@ class CpuBuffer {
 
   // Throws Error(kConvert) if the storage is smaller than the array.
   CpuBuffer(Shape shape, ElementType type, std::optional<Export> storage);
-  // In memory that has been written already, and is large enough.
+  // In memory that is already written and large enough.
   CpuBuffer(Shape shape, ElementType type, Buffer memory);
 
   std::uint8_t* data() noexcept { return storage_ ? storage_->data() : owned_.data(); }
   ElementType type() const noexcept { return type_; }
-  // Whether the storage is, which only that of a restored pickle can be.
+  // Whether the storage is read-only, which happens only after unpickling.
   bool is_readonly() const noexcept { return storage_ && storage_->is_readonly(); }
   const Shape& shape() const noexcept { return shape_; }
   const Shape& strides() const noexcept { return strides_; }  // in bytes
   Py_ssize_t num_bytes() const noexcept;
   nanobind::handle storage_owner() const noexcept { return storage_ ? storage_->owner() : nanobind::handle(); }
-  // Fewer images than there was room for: the first `count`.
+  // Shrinks a batch to its first `count` images.
   void keep_images(Py_ssize_t count);
 
-  // The plan of each image, none for a missing one; and the size of the canvas that all were drawn on.
+  // The plan of each image, none for a missing one; and the size of the canvas that all are drawn on.
   struct Plans {
     std::vector<std::optional<Plan>> of_images;
     int canvas_height = 0;
     int canvas_width = 0;
   };
-  // Several threads may each load images of one batch: a copy, and a change by `change(plans)`, which runs no Python.
+  // Several threads may load images into one batch, so this returns a copy, and `change(plans)`, which must not run
+  // Python code, changes the plans.
   Plans plans() const {
     const std::lock_guard lock(plans_mutex_);
     return plans_;
@@ -90,7 +91,7 @@ class CpuBuffer {
     change(plans_);
     ++num_changes_;
   }
-  // The plans in Python's words: a tuple, made when it is first asked for after a change.
+  // The plans as a Python tuple, created on the first access after a change.
   nanobind::object applied();
 
   nanobind::object failures;  // tuple of LoadFailure
@@ -107,23 +108,23 @@ class CpuBuffer {
   ElementType type_;
   Shape shape_;
   Shape strides_;
-  mutable std::mutex plans_mutex_;  // guards these two; the GIL is not asked for with it
+  mutable std::mutex plans_mutex_;  // guards these two; never take the GIL while holding it
   Plans plans_;
   std::uint64_t num_changes_ = 0;
-  // With the object's own lock, where there is no GIL.
-  nanobind::object applied_;         // null until it is asked for
+  // Guarded by the object's own lock where there is no GIL.
+  nanobind::object applied_;         // null until first accessed
   std::uint64_t applied_since_ = 0;  // num_changes_ then
 };
 
 // A new CPUBuffer, whose elements are still to be written. `storage` may be None.
 nanobind::object make_buffer(CpuBuffer::Shape shape, ElementType type, const nanobind::object& storage);
-// The same of elements that are in their memory already.
+// The same for elements that are already in this memory.
 nanobind::object make_buffer(CpuBuffer::Shape shape, ElementType type, Buffer memory);
-// The same of elements that an object's memory, which may be read-only, has already: exactly these.
+// The same for elements that an object's memory already holds, exactly filling it. The memory may be read-only.
 nanobind::object make_buffer_of(const nanobind::object& memory, CpuBuffer::Shape shape, ElementType type);
 // The sizes in a tuple; raises ValueError for negative ones.
 CpuBuffer::Shape shape_of(const nanobind::tuple& sides);
-// The type that `typestr_of` or, for bfloat16, `name_of` gave; else raises ValueError.
+// The type for a string from `typestr_of` or, for bfloat16, `name_of`; raises ValueError for other strings.
 ElementType parse_typestr(const std::string& typestr);
 CpuBuffer& buffer_in(nanobind::handle object);
 

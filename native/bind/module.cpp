@@ -12,7 +12,8 @@
 
 NB_MODULE(_core, module) {
   module.doc() = "Native part of spdl.io: buffers, and the formats that need no FFmpeg.";
-  // What lives at exit is mostly kept by someone else (JAX keeps what it was given): our tests want to know, users not.
+  // Objects that live at exit are mostly kept by other libraries (JAX keeps what it was given): useful for our tests,
+  // noise for users.
   nanobind::set_leak_warnings(std::getenv("SPDL_REPORT_LEAKS") != nullptr);
   spdl::bind::register_errors();
   spdl::bind::register_memory(module);

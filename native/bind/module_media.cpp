@@ -13,7 +13,7 @@
 NB_MODULE(_media, module) {
   module.doc() = "Native part of spdl.io: everything that needs FFmpeg.";
   nanobind::set_leak_warnings(std::getenv("SPDL_REPORT_LEAKS") != nullptr);
-  // CPUBuffer lives there, and so does the memory that is kept for reuse.
+  // CPUBuffer is registered there, and the cache of large memory is there too.
   spdl::bind::share_large_memory_of(nanobind::module_::import_("spdl.io.lib._core"));
   spdl::bind::share_memory_budget_of(nanobind::module_::import_("spdl.io.lib._core"));
   spdl::OwnCall::on_begin = &spdl::av::listen;

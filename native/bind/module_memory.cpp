@@ -1,5 +1,5 @@
-// The extension spdl._processes.lib._memory: memory that two processes share, and what threads are doing. It needs no
-// library but the system's.
+// The extension spdl._processes.lib._memory: memory that two processes share, and what threads are doing. It needs only
+// system libraries.
 
 #include <nanobind/nanobind.h>
 
@@ -9,7 +9,7 @@
 
 NB_MODULE(_memory, module) {
   module.doc() = "Native part of spdl.pipeline: memory that two processes share, and what threads are doing.";
-  // Views that live at exit are the user's: our tests want to know, users not.
+  // Views that live at exit are kept by the user: useful for our tests, noise for users.
   nanobind::set_leak_warnings(std::getenv("SPDL_REPORT_LEAKS") != nullptr);
   spdl::bind::register_exporter(module);
   spdl::bind::register_lock(module);

@@ -21,7 +21,7 @@ nb::object wrap_as(MediaType type, Value value) {
   return nb::cast(new Object<MediaType::kImage>{std::move(value)}, nb::rv_policy::take_ownership);
 }
 
-// Null if the object is of none of the three classes.
+// Null if the object is not of one of the three classes.
 template <template <MediaType> class Object, class Base>
 Base* find(nb::handle object) {
   if (nb::isinstance<Object<MediaType::kAudio>>(object)) {

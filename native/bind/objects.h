@@ -1,5 +1,5 @@
-// The Python classes of packets, frames and codecs: one for each kind of media, over one native type each.
-// The GIL is held in all of it.
+// The Python classes of packets, frames and codecs: one for each kind of media, over one native type each. Hold the GIL
+// in all of these functions.
 
 #pragma once
 
@@ -40,7 +40,7 @@ nanobind::object wrap(Frames frames);
 nanobind::object wrap(CodecPtr codec);  // None for none
 
 // The native object in a Python object of one of the three classes; raises TypeError for any other, with `what` as the
-// subject of the sentence. The reference is good as long as the Python object lives.
+// subject of the message. The reference is valid as long as the Python object lives.
 Handle<Packets>& packets_in(nanobind::handle object, const char* what);
 Handle<Frames>& frames_in(nanobind::handle object, const char* what);
 CodecPtr codec_in(nanobind::handle object, const char* what);

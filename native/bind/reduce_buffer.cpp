@@ -18,14 +18,14 @@ using namespace nb::literals;
 namespace spdl::bind {
 namespace {
 
-constexpr const char* kRestoreDoc = R"(A CPUBuffer in memory that holds its elements already.
+constexpr const char* kRestoreDoc = R"(A CPUBuffer whose memory already holds the elements.
 
 Args:
-    memory: A buffer of exactly that many bytes. The result keeps it, and is read-only if it is.
+    memory: A buffer of exactly the right size. The result keeps it alive, and is read-only if the buffer is.
     shape, typestr: As for ``new_buffer``.
-    failures, origins: What it is to have as these.
-    plans: What ``__reduce_ex__`` gave for ``applied``.
-    excerpts: What it is to have as these.)";
+    failures, origins: The values of these attributes.
+    plans: What ``__reduce_ex__`` returned for ``applied``.
+    excerpts: The value of this attribute.)";
 
 // A plan as numbers: whether there is one, and its fields in their order.
 using PlanNumbers = std::array<std::int32_t, 17>;
@@ -48,7 +48,7 @@ std::optional<Plan> plan_of(const PlanNumbers& n) noexcept {
               n[15] != 0, n[16] != 0};
 }
 
-// The canvas, then the plans; None for a buffer without.
+// The canvas, then the plans; None for a buffer without plans.
 nb::object as_state(const CpuBuffer& buffer) {
   const CpuBuffer::Plans plans = buffer.plans();
   if (plans.of_images.empty()) {
@@ -96,7 +96,7 @@ nb::object restore_buffer(const nb::object& memory, const nb::tuple& sides, cons
 
 nb::tuple reduce_buffer(nb::handle self, int protocol) {
   const CpuBuffer& buffer = buffer_in(self);
-  // Before protocol 5 there are no out-of-band buffers, and the pickle has a copy.
+  // Before protocol 5 there are no out-of-band buffers, so the pickle contains a copy.
   const nb::object memory = protocol >= 5 ? nb::module_::import_("pickle").attr("PickleBuffer")(self)
                                           : nb::module_::import_("builtins").attr("bytearray")(self);
   const std::string typestr = buffer.type() == kBfloat16 ? name_of(buffer.type()) : typestr_of(buffer.type());

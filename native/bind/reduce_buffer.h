@@ -1,4 +1,4 @@
-// CPUBuffer to a pickle and back; its memory may go out of band. The GIL is held in all of it.
+// Pickling of CPUBuffer; its memory may travel out of band. Hold the GIL in all of these functions.
 
 #pragma once
 

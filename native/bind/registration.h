@@ -31,7 +31,7 @@ void register_muxer(nanobind::module_& module);
 void register_packets(nanobind::module_& module);
 void register_sound(nanobind::module_& module);
 void register_still(nanobind::module_& module);
-// Makes _media use the store of large memory and the memory budget of `core`, the module _core.
+// Makes _media use the large-memory cache and the memory budget of `core`, the module _core.
 void share_large_memory_of(nanobind::handle core);
 void share_memory_budget_of(nanobind::handle core);
 

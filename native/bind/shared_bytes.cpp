@@ -46,7 +46,7 @@ nb::tuple as_pickle_buffers(Serialized serialized) {
 SharedBytes share(nb::handle object, const char* what) {
   auto exported = std::make_unique<DeferredExport>(object, what);
   const std::span<const std::uint8_t> bytes(exported->memory.data(), exported->memory.size());
-  // The last user drops it, with or without the GIL.
+  // Called by whoever drops the last reference, with or without the GIL.
   const auto drop = [](DeferredExport* done) { drop_soon(std::unique_ptr<DeferredExport>(done)); };
   return {bytes, std::shared_ptr<const void>(exported.release(), drop)};
 }

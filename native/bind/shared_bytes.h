@@ -1,4 +1,4 @@
-// Bytes of packets and frames for another process as Python buffers, and back. The GIL is held.
+// Serialized packets and frames as Python buffers, to send to another process, and back. The GIL is held.
 
 #pragma once
 
@@ -10,10 +10,10 @@
 
 namespace spdl::bind {
 
-// A `pickle.PickleBuffer` of each, which keeps the memory; the in-band bytes come first.
+// A `pickle.PickleBuffer` for each part, which keeps its memory alive; the in-band bytes come first.
 nanobind::tuple as_pickle_buffers(Serialized serialized);
 
-// Another object's memory; raises TypeError, with `what` as the subject of the sentence, if it is not contiguous.
+// Another object's memory; raises TypeError, with `what` as the subject of the message, if it is not contiguous.
 SharedBytes share(nanobind::handle object, const char* what);
 std::vector<SharedBytes> share_all(const nanobind::args& objects, const char* what);
 

@@ -21,7 +21,7 @@ std::string path_bytes(nb::handle text, const char* what) {
   return path;
 }
 
-// Not every path is text that can be encoded; then it is shown with escapes.
+// A path that cannot be encoded is shown with escapes.
 std::string shown(nb::handle text) {
   const nb::object encoded = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
   if (!encoded.is_valid()) {
@@ -53,7 +53,7 @@ std::optional<std::string_view> plain_path(nb::handle source) noexcept {
     return std::nullopt;
   }
   Py_ssize_t size = 0;
-  const char* const data = PyUnicode_AsUTF8AndSize(text, &size);  // of ASCII: the bytes that the object has
+  const char* const data = PyUnicode_AsUTF8AndSize(text, &size);  // for ASCII, the object's own bytes
   if (data == nullptr) {
     PyErr_Clear();
     return std::nullopt;

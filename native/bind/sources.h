@@ -1,4 +1,4 @@
-// What users name as a source, as native code takes it. The GIL is held in all of it.
+// Turns what users pass as a source into native form. Hold the GIL in all of these functions.
 
 #pragma once
 
@@ -15,18 +15,18 @@ namespace spdl::bind {
 
 struct HeldSource {
   ImageSource source;
-  std::optional<Export> held;  // what keeps the source's memory in place
+  std::optional<Export> held;  // keeps the source's memory in place
 };
 
-// A path as text, or a one-dimensional buffer of bytes, which is held. `what` is the subject of the sentence in the
-// TypeError or ValueError for others.
+// A path as text, or a one-dimensional buffer of bytes, which is held. Raises TypeError or ValueError for anything
+// else, with `what` as the subject of the message.
 HeldSource hold_source(nanobind::handle source, const char* what);
 
-// The path that a text of ASCII characters is, without a copy; nothing for other text, and for what is no text. ASCII is
-// the same in every encoding of file names.
+// The path in an ASCII string, without a copy; none for other strings and other objects. ASCII is the same in every
+// file name encoding.
 std::optional<std::string_view> plain_path(nanobind::handle source) noexcept;
 
-// What messages call a source: its path, `Bytes: 0x` and its address, or, unless it is None, `name`.
+// The name of a source in messages: `name` unless it is None, else its path, or `Bytes: 0x` and its address.
 std::string name_of(const ImageSource& source, nanobind::handle name);
 
 }  // namespace spdl::bind

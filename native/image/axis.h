@@ -4,7 +4,7 @@
 
 namespace spdl {
 
-// Those of Pillow, with its supports. All but the nearest are widened when they shrink, so that they antialias.
+// Pillow's filters, with its supports. All but the nearest are widened when shrinking, for antialiasing.
 enum class Interpolation { kNearest, kBox, kBilinear, kBicubic, kLanczos };
 
 // Of a component, the samples [offset, offset + size) may be used; positions below count from `offset`. The part

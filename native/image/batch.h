@@ -1,5 +1,5 @@
-// What a batch of pictures is made from and how; and the interface of the fallback loader, for formats without a loader
-// of their own.
+// The sources of a batch of pictures and how to load them; and the interface of the fallback loader, for formats
+// without their own loader.
 
 #pragma once
 
@@ -23,30 +23,30 @@ inline constexpr std::int64_t kDefaultMaxPixels = 178956970;
 // Throws Error(kImageTooLarge).
 void require_pixels(std::int64_t width, std::int64_t height, std::int64_t max_pixels);
 
-// How much scratch memory a thread keeps between pictures: enough for 12 megapixels, not for a picture of the largest
-// size.
+// How much scratch memory a thread keeps between pictures: enough for 12 megapixels, not for the largest pictures.
 inline constexpr std::size_t kKeepBytes = std::size_t{16} << 20;
 
 // A path or URL, or encoded data that the caller keeps alive and unchanged in size.
 using ImageSource = std::variant<std::string, std::span<const std::uint8_t>>;
 
-// The bytes of its encoded data; 0 if that is not known before it is read, as of a URL or a pipe.
+// The size of its encoded data in bytes; 0 if unknown before reading, as for a URL or a pipe.
 std::uint64_t encoded_size(const ImageSource& source) noexcept;
 
 // How to load one picture.
 struct ImageRequest {
   const Transform& transform;
   std::uint64_t seed = 0;
-  const Plan* replay = nullptr;  // in place of a plan of its own
+  const Plan* replay = nullptr;  // used instead of a new plan
   std::int64_t max_pixels = kDefaultMaxPixels;
 
-  // Throws Error(kDecode) if the picture is not of the size that the replayed plan is for, or a given crop leaves it.
+  // Throws Error(kDecode) if the picture does not have the size of the replayed plan, or if a given crop is not inside
+  // the picture.
   Plan plan(int height, int width) const;
 };
 
-// Loads pictures with FFmpeg for the extension that is not linked with it. The extension that is linked with FFmpeg
-// owns it; it lives as long as the process. Errors are returned, as exceptions should not cross from one library into
-// another. Thread-safe.
+// Loads pictures with FFmpeg for the extension that is not linked with FFmpeg. The extension that is linked with it
+// owns this object, which lives as long as the process. Errors are returned, because exceptions should not cross
+// library boundaries. Thread-safe.
 class FallbackLoader {
  public:
   // Reads the whole resource at a URL into `into`; `data` becomes a view of it. Also an error if `is_cancelled` returns

@@ -1,4 +1,4 @@
-// Numbers and names in encoded data. What lies past its end reads as 0, as no name, as nothing.
+// Numbers and names in encoded data. Beyond the end of the data, numbers read as 0, and names do not match.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// The one field of EXIF that changes how a picture is shown.
+// The only EXIF field that changes how a picture is shown.
 
 #pragma once
 

@@ -10,12 +10,12 @@
 
 namespace spdl {
 
-// Weights are multiples of 2^-14: with 8-bit samples and 16-bit multipliers the largest precision without overflow.
+// Weights are multiples of 2^-14: the highest precision without overflow for 8-bit samples and 16-bit multipliers.
 inline constexpr int kWeightBits = 14;
 
 // Pillow's (src/libImaging/Resample.c), which rounds to this after each direction.
 inline constexpr int kExactWeightBits = 22;
-// The lower part of an exact weight, so that multipliers of 16 bits do: weight = high * 2^8 + low.
+// Bits of the lower part of an exact weight, so that 16-bit multipliers suffice: weight = high * 2^8 + low.
 inline constexpr int kLowBits = 8;
 
 // Samples [begin, end) of a component.
@@ -57,12 +57,12 @@ struct ExactFilterWeights : FilterPositions {
 };
 
 // Filters and windows are Pillow's: box, bilinear (support 1), bicubic (a = -0.5, Keys 1981), Lanczos (a = 3). `into`
-// is overwritten; its memory is used again. The axis has at least one sample and one output.
+// is overwritten; its memory is reused. The axis has at least one sample and one output.
 void make_weights(const Axis& axis, FilterWeights& into);
 void make_weights(const Axis& axis, ExactFilterWeights& into);
 
-// The last few tables made. Pictures of a set share few sizes, and weights cost as much as resampling with them; where
-// each picture is cropped elsewhere, at least the memory is used again. One thread per object.
+// A cache of the last few tables. Pictures of a data set have few different sizes, and computing weights costs as much
+// as resampling; if each picture is cropped differently, at least the memory is reused. One thread per object.
 class FilterWeightsCache {
  public:
   // Valid until kSize - 1 more tables of that kind were asked for.

@@ -20,8 +20,8 @@ constexpr int rescale(int a, int b, int c, int most) noexcept {
 }
 
 // The largest placement of a width x height picture inside the canvas that keeps its shape, centred. These are the
-// numbers of FFmpeg's `scale=force_original_aspect_ratio=decrease` and `pad=x=-1:y=-1`. A side that would round to
-// nothing, which FFmpeg refuses, is one pixel. All sizes are positive.
+// numbers of FFmpeg's `scale=force_original_aspect_ratio=decrease` and `pad=x=-1:y=-1`. A side that would round to 0,
+// which FFmpeg refuses, becomes one pixel. All sizes are positive.
 constexpr Placement fit_inside(int width, int height, int canvas_width, int canvas_height) noexcept {
   Placement fit;
   fit.width = rescale(canvas_height, width, height, canvas_width);

@@ -1,4 +1,4 @@
-// What a GIF says of its first picture (GIF89a, sections 15 to 23).
+// What the headers of a GIF say about its first picture (GIF89a, sections 15 to 23).
 
 #pragma once
 
@@ -12,9 +12,9 @@ namespace spdl {
 
 struct GifFacts {
   bool ends_early = false;                       // the first picture is not all there
-  std::optional<std::uint32_t> hidden_colour;    // 0xRRGGBB that the palette holds for what is transparent in it
+  std::optional<std::uint32_t> hidden_colour;    // 0xRRGGBB, the palette's colour of its transparent pixels
 
-  // The rest is of pictures that are there, and that cover the screen.
+  // The rest is set only for complete pictures that cover the screen.
   bool covers_screen = false;
   int width = 0;
   int height = 0;

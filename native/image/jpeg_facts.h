@@ -1,4 +1,4 @@
-// What the markers of a JPEG say, for those who hand it to FFmpeg's decoder (libjpeg reads them itself).
+// What the markers of a JPEG say, for callers that use FFmpeg's decoder (libjpeg reads them itself).
 
 #pragma once
 
@@ -35,11 +35,11 @@ bool has_end_marker(Bytes jpeg) noexcept;
 
 // Whether it is one of the lossless processes.
 bool is_lossless(const JpegFacts& facts) noexcept;
-// Whether it holds transformed samples of other than 8 bits, which neither libjpeg-turbo (as it is built by all) nor FFmpeg
-// decodes. FFmpeg gives noise for them, and no error.
+// Whether it holds transformed samples of other than 8 bits, which neither libjpeg-turbo (as commonly built) nor FFmpeg
+// decodes. FFmpeg returns noise for them without an error.
 bool is_deep(const JpegFacts& facts) noexcept;
 
-// Why FFmpeg's decoder takes its components for other colours than libjpeg, the reference, does; empty if it does not.
+// Why FFmpeg's decoder interprets its components as other colours than libjpeg, the reference; empty if it does not.
 std::string_view misread_because(const JpegFacts& facts) noexcept;
 
 }  // namespace spdl

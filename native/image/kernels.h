@@ -1,10 +1,9 @@
 // The inner loops of resampling and colour conversion, one table per instruction set. All tables give the same bytes.
 //
-// Rows are resampled in tiles of kTileRows output rows. A tile goes through: blend rows (vertical), turn it so that
-// each column lies together, blend columns (horizontal, now as wide as a register), turn it back.
-// Pointers need no alignment. Loops may round their width up to a multiple of kBlock, and read and write up to that,
-// unless they say otherwise.
-// Pure functions; thread-safe.
+// Rows are resampled in tiles of kTileRows output rows. The steps for a tile: blend rows (vertical), transpose so that
+// each column is contiguous, blend columns (horizontal, now as wide as a register), transpose back. Pointers need no
+// alignment. Loops may round their width up to a multiple of kBlock, and read and write up to that, unless they say
+// otherwise. Pure functions; thread-safe.
 
 #pragma once
 
@@ -16,7 +15,8 @@ namespace spdl {
 
 inline constexpr int kTileRows = 32;
 inline constexpr int kBlock = 64;
-// After how many elements the channels of packed pixels (1, 3 or 4) and a register (16) begin together again.
+// The period of channels of packed pixels (1, 3 or 4) and a register (16): the number of elements after which both
+// start together again.
 inline constexpr std::size_t kPeriod = 48;
 
 // libswscale's tables of colours (libswscale/yuv2rgb.c, ff_yuv2rgb_c_init_tables) as arithmetic, shifts rounding down:
@@ -56,7 +56,7 @@ struct Kernels {
   void (*ycbcr_to_rgb)(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr, std::uint8_t* r,
                        std::uint8_t* g, std::uint8_t* b, int width);
 
-  // One row as libswscale converts it. `width` is that of luma, and even; of chroma there is half as much.
+  // One row as libswscale converts it. `width` is that of luma, and even; chroma has half the width.
   void (*swscale_to_rgb)(const SwscaleColours& colours, const std::uint8_t* y, const std::uint8_t* u,
                          const std::uint8_t* v, std::uint8_t* r, std::uint8_t* g, std::uint8_t* b, int width);
 

@@ -1,4 +1,4 @@
-// Kernels that all tables share: compilers do well enough with them.
+// Kernels that all tables share, because compilers generate good code for them.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// LZW as TIFF and GIF have it (TIFF 6.0, section 13; GIF89a, appendix F).
+// LZW as in TIFF and GIF (TIFF 6.0, section 13; GIF89a, appendix F).
 //
 // A plain function, thread-safe.
 
@@ -16,11 +16,11 @@ enum class LzwKind : std::uint8_t {
   kGif,   // at the low bit
 };
 
-// Bits of what TIFF and most GIF are made of.
+// Bits per symbol in TIFF and in most GIF files.
 inline constexpr int kLzwBits = 8;
 
-// Whether the codes gave at least as many bytes as `out` has, which are then in it; what follows is ignored. `bits`: of a
-// symbol, from 2 to 8. If not, `out` has unspecified contents. The codes may change meanwhile: each is read once.
+// Whether the codes gave enough bytes to fill `out`; the rest is ignored. If false, the contents of `out` are
+// unspecified. `bits`: per symbol, from 2 to 8. Another thread may change the codes during the call: each is read once.
 bool unpack_lzw(Bytes codes, LzwKind kind, int bits, std::span<std::uint8_t> out) noexcept;
 
 }  // namespace spdl

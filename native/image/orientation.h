@@ -1,4 +1,4 @@
-// How an encoded picture is to be turned to be upright: what that means, and where formats store it.
+// How an encoded picture must be turned to be upright: the meaning of orientations, and where formats store them.
 
 #pragma once
 
@@ -28,14 +28,14 @@ constexpr bool reverses_columns(Orientation orientation) noexcept {
          orientation == Orientation::kTransversed || orientation == Orientation::kRightSideUp;
 }
 
-// The same of stored rows.
+// The same for stored rows.
 constexpr bool reverses_rows(Orientation orientation) noexcept {
   return orientation == Orientation::kUpsideDown || orientation == Orientation::kMirroredUpsideDown ||
          orientation == Orientation::kLeftSideUp || orientation == Orientation::kTransversed;
 }
 
 // The orientation as EXIF numbers it (1 to 8): of JPEG (APP1), PNG (eXIf), WebP (EXIF), TIFF (tag 274), AVIF and HEIF
-// (irot and imir of the primary item). 1 for other formats, and where nothing is stored or what is stored is damaged.
+// (irot and imir of the primary item). 1 for other formats, and if the orientation is missing or damaged.
 int stored_orientation(std::span<const std::uint8_t> data) noexcept;
 
 }  // namespace spdl

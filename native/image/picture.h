@@ -10,7 +10,7 @@
 
 namespace spdl {
 
-// The meaning of the components of a picture. CMYK and YCCK are as Adobe stores them: inverted, 255 is no ink.
+// The meaning of the components of a picture. CMYK and YCCK are stored as by Adobe: inverted, 255 is no ink.
 enum class ColorModel { kGray, kYCbCr, kRgb, kCmyk, kYcck };
 
 // One component at its own resolution. Its samples cover the picture from edge to edge, so sample i is centred at
@@ -30,30 +30,30 @@ struct Component {
 
 inline constexpr std::size_t kRowPadding = 64;
 
-// Bytes to a row of `width` samples, with room for kernels that go on to the end of a block.
+// Bytes for a row of `width` samples, with room for kernels that continue to the end of a block.
 constexpr std::size_t padded(int width) noexcept {
   return (static_cast<std::size_t>(width) + kRowPadding - 1) / kRowPadding * kRowPadding + kRowPadding;
 }
 
-// Which YCbCr: the weights of the primaries in luma.
+// The variant of YCbCr: the weights of the primaries in luma.
 enum class YcbcrMatrix { kBt601, kBt709 };
 
 struct Picture {
   ColorModel model = ColorModel::kGray;
   int num_components = 0;  // of colour
   bool has_alpha = false;         // one more component
-  bool is_premultiplied = false;  // those of colour were multiplied by it
+  bool is_premultiplied = false;  // the colour components were multiplied by alpha
   std::array<Component, 4> components;
-  // Of YCbCr, for transforms whose colour is RGB or BGR; elsewhere it is BT.601 of full range, as JPEG's.
+  // For YCbCr and transforms whose colour is RGB or BGR; otherwise it is full-range BT.601, as in JPEG.
   YcbcrMatrix matrix = YcbcrMatrix::kBt601;
   bool is_limited_range = false;
 };
 
-// What the renderer needs from a decoder.
+// Which planes the renderer needs from a decoder.
 struct PlanesWanted {
   bool luma_only = false;    // the chroma of YCbCr is left out
   bool keep_alpha = false;   // one more component, unless the picture is opaque; YCbCr with alpha becomes RGB
-  bool premultiply = true;   // with alpha: colours are multiplied by it, as Pillow does before it blends pixels
+  bool premultiply = true;   // with alpha: multiply colours by it, as Pillow does before it blends pixels
   bool full_rgb = false;     // YCbCr becomes RGB at full size, whatever `luma_only` says; gray stays gray
 };
 

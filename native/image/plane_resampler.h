@@ -1,9 +1,9 @@
 // Resamples one component of a picture, a tile of kTileRows output rows at a time.
 //
-// Two ways. The fast one blends rows, then columns, with weights of 14 bits. The exact one is Pillow's, bit for bit
-// (src/libImaging/Resample.c), with weights of 22 bits: columns, rounded to 8 bits, then rows, or in the other order
-// where Pillow 13 does so; earlier versions never do.
-// A PlaneResampler keeps its memory for the next component. One thread per object.
+// There are two modes. The fast mode blends rows, then columns, with 14-bit weights. The exact mode gives the same bits
+// as Pillow (src/libImaging/Resample.c), with 22-bit weights: columns, rounded to 8 bits, then rows; or in the other
+// order where Pillow 13 does so (earlier versions never do). A PlaneResampler reuses its memory for the next component.
+// One thread per object.
 
 #pragma once
 
@@ -20,13 +20,12 @@ namespace spdl {
 
 class PlaneResampler {
  public:
-  // What the resampler is to resample; the component's samples stay the caller's and must live until the last
-  // `make_rows`. Every sample that the axes can use must be in memory: [axis.offset, axis.offset + axis.size), or,
-  // where a window of the outputs is wanted, at least those that `used_samples` tells. No other row is read, and no row
-  // further than kRowPadding past the last of these samples.
-  // The weights stay in `cache`. Before the last `make_rows` it may be asked for at most FilterWeightsCache::kSize - 1
-  // more tables of the same kind.
-  // `is_transposed` tells the exact way that rows will be columns of the picture that Pillow is to give.
+  // Sets what to resample. The caller owns the component's samples, which must live until the last `make_rows`. Every
+  // sample that the axes can use must be in memory: [axis.offset, axis.offset + axis.size), or, for a window of the
+  // outputs, at least those that `used_samples` returns. No other row is read, and no row further than kRowPadding past
+  // the last of these samples. The weights stay in `cache`. Before the last `make_rows` it may be asked for at most
+  // FilterWeightsCache::kSize - 1 more tables of the same kind. `is_transposed` tells the exact mode that these rows
+  // are columns of the picture that Pillow would make.
   void begin(const Component& component, const Axis& vertical, const Axis& horizontal, bool exact,
              FilterWeightsCache& cache, const Kernels& kernels, bool is_transposed = false);
 
@@ -36,7 +35,7 @@ class PlaneResampler {
   // Row `index` of the tile: horizontal.count samples, readable up to kRowPadding further.
   const std::uint8_t* row(int index) const noexcept { return tile_.row(index); }
 
-  // Frees scratch memory that is larger than that.
+  // Frees scratch memory larger than `keep_bytes`.
   void trim(std::size_t keep_bytes) noexcept;
 
  private:
@@ -47,7 +46,7 @@ class PlaneResampler {
     const std::uint8_t* row(int index) const noexcept { return data + static_cast<std::size_t>(index) * stride; }
   };
 
-  // The weights of one direction, in one of the two ways; none where the samples stay as they are.
+  // The weights of one direction, for one of the two modes; none if the samples stay as they are.
   struct Direction {
     const FilterWeights* fast = nullptr;
     const ExactFilterWeights* exact = nullptr;

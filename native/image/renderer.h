@@ -17,7 +17,7 @@
 
 namespace spdl {
 
-// What the renderer needs from the decoder of a picture.
+// Which planes the renderer needs from the decoder of a picture.
 PlanesWanted planes_wanted(const Transform& transform, const Plan& plan) noexcept;
 
 // Keeps its scratch memory and weights for the next picture. One thread per object.
@@ -25,18 +25,19 @@ class Renderer {
  public:
   explicit Renderer(const Kernels& kernels = best_kernels()) : kernels_(kernels) {}
 
-  // Renders what `planes_wanted` asked for. `plan` is of the upright picture, `orientation` says how to get there. The
-  // slot has room for transform.bytes_per_image(); all of it is written. `plane_stride`: with Layout::kNchw, how many
-  // elements the planes of the channels lie apart; 0: they follow each other.
+  // Renders the planes that `planes_wanted` requested. `plan` is for the upright picture; `orientation` says how to
+  // turn the stored one upright. The slot has room for transform.bytes_per_image(); all of it is written.
+  // `plane_stride`: with Layout::kNchw, the distance of the channels' planes in elements; 0 if they are contiguous.
   // Throws std::logic_error if the picture holds fewer samples than the plan needs: a bug of the caller.
   void render(const Picture& picture, Orientation orientation, const Plan& plan, const Transform& transform,
               std::uint8_t* slot, std::size_t plane_stride = 0);
 
-  // Frees scratch memory that is larger than that.
+  // Frees scratch memory larger than `keep_bytes`.
   void trim(std::size_t keep_bytes) noexcept;
 
  private:
-  // The exact mode needs what Pillow would resample: an upright picture, and inks as light. Valid until the next call.
+  // The exact mode needs the picture that Pillow would resample: upright, with inks converted to light. Valid until the
+  // next call.
   Picture to_upright(const Picture& picture, Orientation orientation);
   Picture to_light(const Picture& picture);
   // Channels of row `index` of the resamplers, in the order of `color`.

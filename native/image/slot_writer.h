@@ -27,11 +27,11 @@ class SlotWriter {
   // Writes `count` pixels of row `y` from column `x` on.
   void write(int y, int x, int count, const ChannelRows& rows);
 
-  // Fills the slot outside of the rectangle.
+  // Fills the slot outside the rectangle.
   void fill_around(const Rect& rect);
 
  private:
-  // Puts elements from `at` on: levels of one channel, or of all in turn.
+  // Writes elements from `at` on: levels of one channel, or of all channels interleaved.
   void put(const std::uint8_t* levels, std::size_t count, int channel, std::size_t at);
   // Room for a row of each channel, and for one of packed pixels.
   std::uint8_t* reserve_line();
@@ -43,7 +43,7 @@ class SlotWriter {
   Buffer& line_;
   std::uint8_t* slot_;
   std::size_t plane_;  // elements from one channel to the next, where each has a plane
-  // What floating point elements are made with, for each channel and for all in turn.
+  // Factors for floating-point elements, for each channel and for all channels interleaved.
   std::array<std::array<float, kPeriod>, 5> factors_;
   std::array<std::array<float, kPeriod>, 5> summands_;
 };

@@ -1,4 +1,4 @@
-// A plan in the directions of the picture as it is stored, and what it needs of it.
+// A plan in terms of the stored picture's directions, and which pixels of it the plan needs.
 
 #pragma once
 
@@ -21,8 +21,8 @@ struct Direction {
   bool is_reversed = false;
 };
 
-// If `is_transposed`, what comes out is still to be transposed; everything else about orientation and flips is in the
-// directions.
+// If `is_transposed`, the result must still be transposed; the directions hold everything else about orientation and
+// flips.
 struct StoredPlan {
   Direction rows;
   Direction columns;
@@ -31,7 +31,7 @@ struct StoredPlan {
 
 StoredPlan stored_plan(const Plan& plan, Orientation orientation) noexcept;
 
-// The pixels of the stored picture that the plan may use, those around them that a coarser chroma needs included.
+// The pixels of the stored picture that the plan may use, including those around them that coarser chroma needs.
 Rect needed_pixels(const StoredPlan& plan, Interpolation interpolation) noexcept;
 
 // The direction along a component of `size` samples that cover it all with `extent`.

@@ -26,19 +26,19 @@ class TiffDirectory {
   std::optional<std::uint32_t> number_field(std::uint32_t tag) const noexcept;
 
   bool has(std::uint32_t tag) const noexcept { return count_of(tag) > 0; }
-  // How many values the field has, as it says; 0: it is not there.
+  // How many values the field states; 0 if it is missing.
   std::uint32_t count_of(std::uint32_t tag) const noexcept;
   // One of the field's values, if it is of type SHORT or LONG.
   std::optional<std::uint32_t> value_at(std::uint32_t tag, std::size_t index) const noexcept;
 
-  // Of those that lie inside the data.
+  // Number of entries that lie inside the data.
   std::size_t num_entries() const noexcept { return num_entries_; }
   std::size_t offset_of(std::size_t entry) const noexcept { return start_ + entry * kEntryBytes; }
   std::uint32_t tag_of(std::size_t entry) const noexcept { return number(offset_of(entry), 2); }
   bool is_big_endian() const noexcept { return big_endian_; }
 
  private:
-  // Where the entry is; the data's end: it is not there.
+  // Position of the entry; the end of the data if it is missing.
   std::size_t find(std::uint32_t tag) const noexcept;
   std::optional<std::uint32_t> field(std::uint32_t tag, std::uint32_t type, std::size_t value_bytes) const noexcept;
   std::uint32_t number(std::size_t offset, std::size_t size) const noexcept {
@@ -51,8 +51,8 @@ class TiffDirectory {
   std::size_t num_entries_ = 0;
 };
 
-// The file without the fields that do not matter to its first image's pixels, copied into `into`. FFmpeg's decoder,
-// where it is to be strict about damage, takes fields that it does not know for damage too.
+// A copy of the file in `into`, without the fields that do not affect its first image's pixels. When FFmpeg's decoder
+// is strict about damage, it also treats unknown fields as damage.
 Bytes without_other_fields(Bytes tiff, Buffer& into);
 
 }  // namespace spdl

@@ -70,8 +70,8 @@ struct Plan {
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-// What a transform does with an upright picture of that size: a function of its arguments alone, on every machine.
-// Throws Error(kDecode) if a given crop leaves the picture.
+// The plan of a transform for an upright picture of this size. Depends only on its arguments, on every machine. Throws
+// Error(kDecode) if a given crop is not inside the picture.
 Plan plan_for(const Transform& transform, int height, int width, std::uint64_t seed);
 
 }  // namespace spdl

@@ -1,4 +1,5 @@
-// RGB of the YCbCr of video: BT.601 and BT.709, of limited and full range. Functions; the same bytes on all machines.
+// Converts the YCbCr of video to RGB: BT.601 and BT.709, limited and full range. Functions; the same bytes on all
+// machines.
 
 #pragma once
 

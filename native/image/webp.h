@@ -1,4 +1,4 @@
-// The chunks of a WebP, and the first frame of an animated one as a WebP of its own.
+// The chunks of a WebP file, and the first frame of an animation as a separate WebP file.
 
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace spdl {
 
-// The contents of the first chunk of that name, as much of it as is there; empty if there is none.
+// The contents of the first chunk of that name, as far as present; empty if there is none.
 Bytes find_webp_chunk(Bytes webp, std::string_view name) noexcept;
 
 struct WebpFrame {
@@ -21,7 +21,7 @@ struct WebpFrame {
   int canvas_height = 0;
 };
 
-// Empty for a WebP that is no animation. `data` of the frame is a view of `into`.
+// None for a WebP file that is not an animation. `data` of the frame is a view of `into`.
 std::optional<WebpFrame> first_frame(Bytes webp, Buffer& into);
 
 }  // namespace spdl

@@ -17,13 +17,13 @@
 
 namespace spdl {
 
-// What loads sources that are not JPEG, and JPEGs that libjpeg-turbo does not decode.
+// The loader for sources that are not JPEG, and for JPEGs that libjpeg-turbo does not decode.
 struct Fallback {
   const FallbackLoader* loader = nullptr;
   std::optional<std::string> unavailable_because;  // why there is no loader; such sources fail with this reason
 };
 
-// What one call loads: source i goes to slots[i]. `seeds` and `replay` are empty, or as many as the sources.
+// The work of one call: source i goes to slots[i]. `seeds` and `replay` are empty, or have one entry per source.
 struct Job {
   std::span<const ImageSource> sources;
   std::span<std::uint8_t* const> slots;
@@ -32,7 +32,7 @@ struct Job {
   std::span<const Plan> replay;
   Fallback fallback;
   std::int64_t max_pixels = kDefaultMaxPixels;  // of a picture
-  int num_threads = 0;  // including the caller's; 0 is 1
+  int num_threads = 0;  // including the caller's; 0 means 1
   // Whether to skip the remaining sources. Called from time to time in the caller's thread.
   std::function<bool()> is_cancelled = [] { return false; };
 };
@@ -43,10 +43,10 @@ struct Outcome {
 };
 
 // Loads each source into its slot. The contents of the slot of a source that fails are undefined. Returns an outcome
-// for each source; or nothing, and stops early, if a source needs the fallback loader and `fallback` has neither a
-// loader nor a reason, or if the call was cancelled.
-// The result does not depend on the number of threads or on their scheduling. Threads live for the call (base/crew.h).
-// Thread-safe. Throws std::logic_error for a broken invariant, which is a bug of ours and no failure of a source.
+// for each source. Returns nothing and stops early if a source needs the fallback loader and `fallback` has neither a
+// loader nor a reason, or if the call was cancelled. The result does not depend on the number of threads or on their
+// scheduling. Threads live for the call (base/crew.h). Thread-safe. Throws std::logic_error for a broken invariant,
+// which is a bug in this library and not the failure of a source.
 std::optional<std::vector<Outcome>> load_slots(const Job& job);
 
 struct WholeJpeg {

@@ -31,7 +31,7 @@ struct UnitRange {
 };
 
 struct JpegSession {
-  // As many as stay in the second-level cache until they are split into planes, at 12 megapixels too.
+  // So that the rows stay in the second-level cache until they are split into planes, even at 12 megapixels.
   static constexpr std::size_t kRowsPerCall = 8;
 
   struct ErrorManager : jpeg_error_mgr {
@@ -58,8 +58,8 @@ struct JpegSession {
   JpegSession(const JpegSession&) = delete;
   JpegSession& operator=(const JpegSession&) = delete;
 
-  // libjpeg keeps the tables of one picture for the next. A picture must not depend on what came before, so each gets a decoder of
-  // its own; that costs about a microsecond. The data must outlive the decoding.
+  // libjpeg keeps the tables of one picture for the next. A picture must not depend on what came before, so each gets
+  // its own decoder; that costs about a microsecond. The data must outlive the decoding.
   void create(std::span<const std::uint8_t> data);
   void close() noexcept;
 
@@ -69,19 +69,19 @@ struct JpegSession {
 
   // Rows of units that cover the region.
   UnitRange rows_of(const Rect& region) const noexcept;
-  // Skips the inverse transform of columns of units outside of the region, and returns the columns that will be decoded.
+  // Skips the inverse transform for columns of units outside the region, and returns the columns that will be decoded.
   UnitRange crop_columns(const Rect& region);
 
   // For pixels: crops their columns to the region and what it takes to enlarge its chroma, and returns the first of them.
   int crop_pixels(const Rect& region);
-  // Goes past that many rows of pixels, without making them where that is exact.
+  // Skips `count` rows of pixels, without computing them where that is exact.
   void skip_rows(int count, Buffer& memory);
   // Reads rows of pixels into `memory`, where `rows[0]` then points to them: at most `at_most` and kRowsPerCall, at least
   // one. Returns their number. They can be read to the end of a kernel's block.
   std::size_t read_rows(std::size_t at_most, Buffer& memory);
 
-  // Whether pixels of a part are those of the whole. They are not where blocks are smoothed, which looks two blocks far:
-  // in a progressive picture whose scans leave coefficients coarse (ITU-T T.81, K.8).
+  // Whether the pixels of a part equal those of the whole picture. They do not if blocks are smoothed, which reads up
+  // to two blocks away: in a progressive picture whose scans leave coefficients coarse (ITU-T T.81, K.8).
   bool may_make_parts() const noexcept;
 
   // Calls libjpeg, which leaves by longjmp when it fails: `call` must own nothing. False if it failed.

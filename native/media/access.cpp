@@ -20,10 +20,10 @@ namespace {
 // No protocol has this name, so that a list of it alone allows none.
 constexpr const char* kNoProtocol = "none";
 
-// Whose media is elsewhere, or that run what they read; and `tty`, which takes any text for a picture of itself.
-// Names of FFmpeg's (libavformat/allformats.c, 5.1 to 7.1), whose demuxers open others on their own: hls.c, dashdec.c,
-// concatdec.c, imfdec.c, rtsp.c, mpeg.c, avisynth.c, vapoursynth.c. Demuxers without a file of their own (AVFMT_NOFILE)
-// are not found by probing, and devices have a category.
+// Formats whose media is in other files, or that execute what they read; and `tty`, which renders any text as a
+// picture. Names of FFmpeg's (libavformat/allformats.c, 5.1 to 7.1), whose demuxers open others on their own: hls.c,
+// dashdec.c, concatdec.c, imfdec.c, rtsp.c, mpeg.c, avisynth.c, vapoursynth.c. Demuxers without a file of their own
+// (AVFMT_NOFILE) are not found by probing, and devices have a category.
 constexpr std::array<std::string_view, 11> kReferring = {"hls", "dash", "concat",   "imf",         "sdp", "rtsp",
                                                          "rtp", "sap",  "avisynth", "vapoursynth", "vobsub"};
 

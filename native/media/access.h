@@ -1,8 +1,8 @@
-// Which other files and hosts opening a container may access.
+// Controls which other files and hosts may be accessed when a container is opened.
 //
-// The bytes decide which of FFmpeg's demuxers reads them, and some demuxers do nothing but open what the bytes name:
-// files of this machine, hosts of its network. So unless the user asks for it, such demuxers are not chosen, and
-// whatever another one wants to open is refused.
+// FFmpeg chooses a demuxer by the bytes of the source, and some demuxers open whatever the bytes name: local files, or
+// hosts of the network. So unless the user asks for it, such demuxers are not chosen, and other demuxers may not open
+// anything else.
 
 #pragma once
 
@@ -23,12 +23,12 @@ class Access {
   Access(const Access&) = delete;
   Access& operator=(const Access&) = delete;
 
-  // Before the context is opened. `default_protocols`: what it may use if it may open others and nobody said by what;
-  // null: those that FFmpeg allows by itself.
+  // Call before the context is opened. `default_protocols`: the protocols allowed if the context may open other sources
+  // and the user gave no list; null: FFmpeg's own default.
   void restrict(AVFormatContext& context, const char* default_protocols);
-  // Throws Error(kOpen) for a format that was found by probing, and does not stand alone.
+  // Throws Error(kOpen) for a format that was found by probing and refers to other sources.
   void check(const AVInputFormat& format, const std::string& source) const;
-  // Throws Error(kOpen) if the container wanted to open something meanwhile.
+  // Throws Error(kOpen) if the container has tried to open another source.
   void throw_if_refused(const char* action, const std::string& source) const;
 
  private:

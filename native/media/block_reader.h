@@ -1,7 +1,7 @@
 // Bytes of an input at any position, read in blocks.
 //
-// For code that looks at a few bytes here and there, mostly near those that it looked at before: the last few blocks are kept.
-// One thread per object.
+// For code that reads a few bytes here and there, mostly near earlier reads: the last few blocks are kept. One thread
+// per object.
 
 #pragma once
 
@@ -15,12 +15,12 @@
 
 namespace spdl {
 
-// Gives up to 4096 bytes from that position on, fewer at the end. They are valid until the next call.
+// Returns up to 4096 bytes from that position on, fewer at the end. They are valid until the next call.
 using BytesAt = std::function<std::span<const std::uint8_t>(std::int64_t position, std::size_t size)>;
 
 class BlockReader {
  public:
-  // Reads bytes from that position on into the span, and returns how many there were.
+  // Reads bytes from that position on into the span, and returns how many were read.
   using Read = std::function<std::size_t(std::int64_t position, std::span<std::uint8_t> into)>;
 
   explicit BlockReader(Read read) : read_(std::move(read)) {}
@@ -41,7 +41,7 @@ class BlockReader {
 
   Read read_;
   std::array<Block, 4> blocks_;
-  std::size_t next_ = 0;  // of blocks_: is replaced next
+  std::size_t next_ = 0;  // index of the block to replace next
   std::array<std::uint8_t, kMostBytes> joined_;
 };
 

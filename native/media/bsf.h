@@ -14,11 +14,11 @@ class BitStreamFilter {
   // `description`: a filter, or several with options, as FFmpeg's -bsf takes them. Throws Error(kFilter).
   BitStreamFilter(const Codec& codec, const std::string& description);
 
-  // What comes out for these packets, and with `flush` what the filter still held. The packets are left as they are; the
-  // result has their window and, if they have a codec, a codec with what the filter made of its parameters.
-  // Throws Error(kFilter) for packets of another kind of media, or that the filter refuses.
+  // The filtered packets, with `flush` including those that the filter held back. The input is not changed; the result
+  // has its window and, if the input has a codec, a codec with the parameters that the filter set. Throws
+  // Error(kFilter) for packets of another media type, or that the filter refuses.
   Packets filter(const Packets& packets, bool flush);
-  // What the filter still holds; it can be used again after that.
+  // The packets that the filter still holds. The filter can be used again afterwards.
   Packets flush();
 
  private:
@@ -27,11 +27,11 @@ class BitStreamFilter {
   MediaType type_;
   std::string description_;
   av::BsfPtr context_;
-  CodecPtr codec_;  // of what comes out
-  Packets like_;    // what `flush` makes results like: source, window, codec of the last packets; no packets
+  CodecPtr codec_;  // of the results
+  Packets like_;    // the model for results of `flush`: source, window and codec of the last packets; no packets
 };
 
-// One-off. Throws Error: kNoCodec for packets without one, kFilter.
+// Filters packets in one call. Throws Error: kNoCodec for packets without one, kFilter.
 Packets apply_bsf(const Packets& packets, const std::string& description);
 
 }  // namespace spdl

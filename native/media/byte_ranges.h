@@ -1,4 +1,4 @@
-// Bytes of a source that other code reads, in parts: those of an object in a store, for one.
+// Bytes of a source that other code reads in parts, such as an object in a store.
 
 #pragma once
 

@@ -26,7 +26,7 @@ inline std::uint64_t hash_of(std::span<const std::uint8_t> data) noexcept {
   return value;
 }
 
-// Writes to memory, or, without any, only counts.
+// Writes to memory; without memory, only counts.
 class ByteWriter {
  public:
   explicit ByteWriter(std::uint8_t* out) noexcept : out_(out) {}
@@ -42,7 +42,7 @@ class ByteWriter {
     }
     size_ += data.size();
   }
-  // With its length.
+  // Preceded by its length.
   void block(std::span<const std::uint8_t> data) noexcept {
     number(static_cast<std::uint64_t>(data.size()));
     bytes(data);
@@ -88,7 +88,7 @@ class ByteReader {
     const auto words = block();
     return {reinterpret_cast<const char*>(words.data()), words.size()};
   }
-  // A number of things of at least one byte each.
+  // A count of things of at least one byte each.
   std::size_t size() {
     const auto count = number<std::uint64_t>();
     if (count > data_.size()) {

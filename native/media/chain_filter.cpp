@@ -192,7 +192,7 @@ void ChainFilter::give(AVFrame& frame) {
 
 void ChainFilter::end() {
   const av::LogCapture said;
-  // The time is what filters go by that give each frame a length, such as fps.
+  // Filters that give each frame a duration, such as fps, use the end time.
   const int code = av_buffersrc_close(entry_, end_of_last_, 0);
   if (code < 0 && code != AVERROR_EOF) {
     av::check(code, ErrorKind::kFilter, action(), source_, said);

@@ -15,25 +15,25 @@
 
 namespace spdl {
 
-// Where a chain's frames come from: what `buffer` and `abuffer` have to be told and a frame does not say.
+// Where a chain's frames come from: the parameters of `buffer` and `abuffer` that a frame does not have.
 struct ChainInput {
   MediaType type = MediaType::kVideo;
   AVRational time_base{0, 1};
   AVRational frame_rate{0, 1};
-  // Of samples: the window of the packets. A step `atrim` that cuts exactly it is exact to the sample, where FFmpeg rounds it
-  // to microseconds first.
+  // For samples: the window of the packets. If an `atrim` filter cuts exactly this window, it is exact to the sample;
+  // FFmpeg would first round it to microseconds.
   std::optional<TimeWindow> window = {};
 };
 
 class ChainFilter {
  public:
-  // The graph itself is made when the first frame tells its format, and made anew if a later one differs in it.
+  // The graph is created for the format of the first frame, and created again if a later frame has another format.
   ChainFilter(ChainInput input, std::string description, std::string source);
 
-  // Gives a frame (null: the end) and appends what comes out. Throws Error(kFilter) with FFmpeg's own message; a filter
-  // that goes on without end and without input is such an error too.
+  // Passes in a frame (null: the end) and appends the output. Throws Error(kFilter) with FFmpeg's own message, also for
+  // a filter that produces output endlessly without input.
   void filter(av::FramePtr frame, std::vector<av::FramePtr>& out);
-  // Of the time stamps that come out; known after the first frame.
+  // Of the output time stamps; known after the first frame.
   AVRational time_base() const noexcept { return time_base_; }
 
  private:
@@ -55,7 +55,7 @@ class ChainFilter {
   av::FramePtr like_;                 // format of the frames that graph_ was made for; no data
   av::FramePtr spare_;
   AVRational time_base_{0, 1};
-  bool forgets_matrix_ = false;  // frames go to graph_ as if their colour space were not known
+  bool forgets_matrix_ = false;  // frames enter graph_ as if their colour space were unknown
   std::int64_t num_given_ = 0;
   std::int64_t end_of_last_ = AV_NOPTS_VALUE;  // in input_.time_base
 };

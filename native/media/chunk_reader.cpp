@@ -54,7 +54,7 @@ std::map<int, std::vector<av::PacketPtr>> ChunkReader::read(Input& input, std::o
   while (!is_at_end_) {
     av::PacketPtr packet = std::move(held_);
     if (!packet) {
-      is_at_end_ = true;  // also if it throws
+      is_at_end_ = true;  // even if it throws
       packet = next(input);
       is_at_end_ = packet == nullptr;
     }

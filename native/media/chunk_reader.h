@@ -14,18 +14,19 @@
 
 namespace spdl {
 
-// Reads from where an input is, always the same one, which is to be used for nothing else meanwhile. One thread per object.
+// Reads from the input's current position. All calls must use the same input, and nothing else may use it in between.
+// One thread per object.
 class ChunkReader {
  public:
-  // `codecs`: of the streams to read, by their indices. `leader`: the one of them whose key frames end a chunk.
+  // `codecs`: of the streams to read, by index. `leader`: the stream whose key frames end a chunk.
   ChunkReader(const Input& input, std::map<int, CodecPtr> codecs, int leader);
 
   // The next packets of each stream, with their times: until one has `num_packets`, or until the end of a decodable group
-  // after `duration` seconds. Empty at the end of the data. Throws Error (kDemux), and then reads nothing more.
+  // after `duration` seconds. Empty at the end of the data. Throws Error (kDemux); afterwards it reads nothing more.
   std::map<int, std::vector<av::PacketPtr>> read(Input& input, std::optional<double> duration,
                                                  std::optional<int> num_packets);
 
-  // Nothing is left, or reading has failed.
+  // Whether all data was read, or reading has failed.
   bool is_at_end() const noexcept { return is_at_end_; }
   int leader() const noexcept { return leader_; }
   std::set<int> streams() const;

@@ -1,4 +1,4 @@
-// A clip: some pictures of a video, at a regular distance, rendered into one slot of a batch.
+// A clip: pictures of a video at regular intervals, rendered into one slot of a batch.
 
 #pragma once
 
@@ -13,14 +13,14 @@
 
 namespace spdl {
 
-// Where in its video a clip begins: at a picture, of which each is as likely, at which it fits; in the middle; or with
-// the picture that is displayed at a time.
+// Where in its video a clip begins: at a random picture, all those where the clip fits being equally likely; so that
+// the clip is in the middle; or with the picture displayed at a given time.
 enum class ClipPlace { kRandom, kMiddle, kTime };
 
 struct ClipRequest {
   const Transform& transform;  // of each picture, all with the same plan
   std::int64_t num_frames = 1;
-  std::int64_t stride = 1;     // every so many pictures one is taken
+  std::int64_t stride = 1;     // takes one of every `stride` pictures
   ClipPlace place = ClipPlace::kMiddle;
   double time = 0;             // in seconds, with kTime
   std::uint64_t seed = 0;
@@ -37,13 +37,12 @@ struct ClipRequest {
 struct Clip {
   Plan plan;
   double start = 0;         // when the first picture is displayed, in seconds
-  std::int64_t length = 0;  // pictures from the video; the last one is repeated behind them
+  std::int64_t length = 0;  // pictures from the video; the last one is repeated to fill the clip
 };
 
-// Decodes the groups of pictures that hold the clip, and no picture that nothing in it needs, where the container and
-// the codec allow it. The slot has room for bytes_per_clip().
-// Throws Error: kStreamNotFound, kDemux, kDecode, kImageTooLarge, kConvert (there is no picture at that time);
-// std::bad_alloc; Cancelled.
+// Decodes the groups of pictures that hold the clip. Where the container and the codec allow it, skips pictures that
+// the clip does not need. The slot has room for bytes_per_clip(). Throws Error: kStreamNotFound, kDemux, kDecode,
+// kImageTooLarge, kConvert (there is no picture at that time); std::bad_alloc; Cancelled.
 Clip load_clip(Demuxer& demuxer, const ClipRequest& request, std::uint8_t* slot);
 
 }  // namespace spdl

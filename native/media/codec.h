@@ -18,9 +18,10 @@ struct Codec {
   av::CodecParametersPtr parameters;
   AVRational time_base{0, 1};
   AVRational frame_rate{0, 1};  // video: as the container guesses it; 0/1 if unknown
-  // Whether the container told all that users may ask. A decoder needs no more than it told; see measure.h.
+  // Whether the container gave all parameters that users can read. A decoder never needs more than the container gave;
+  // see measure.h.
   bool is_complete = true;
-  std::vector<av::SideData> side_data;  // what the container says beside the parameters
+  std::vector<av::SideData> side_data;  // side data of the container besides the parameters
 };
 
 using CodecPtr = std::shared_ptr<const Codec>;

@@ -1,4 +1,4 @@
-// Which codecs a container format can hold, such that its own demuxer gives them back.
+// Which codecs a container format can hold so that its own demuxer can read them back.
 
 #pragma once
 

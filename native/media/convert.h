@@ -1,6 +1,6 @@
-// From frames to one array: rows without padding, in memory of the caller's.
+// Copies frames into one array: rows without padding, in the caller's memory.
 //
-// Functions; nothing is kept. Two threads may convert different frames at once.
+// Stateless functions. Two threads may convert different frames at once.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace spdl {
 
-// What the array of some frames looks like. C order.
+// The layout of the array of some frames. C order.
 struct ArrayLayout {
   std::vector<std::ptrdiff_t> shape;
   ElementType type;
@@ -29,7 +29,7 @@ ArrayLayout layout_of(const Frames& frames);
 // Copies into `out`, which has `layout_of(frames).num_bytes` bytes.
 void copy_frames(const Frames& frames, std::uint8_t* out);
 
-// Whether frames with the same layout also mean the same: the name of their pixel or sample format.
+// The name of their pixel or sample format. Frames with the same layout mean the same only if this is equal too.
 std::string format_name_of(const Frames& frames);
 
 }  // namespace spdl

@@ -16,7 +16,7 @@
 
 namespace spdl {
 
-// A decoder of which, for pictures, only those inside a window come out. One thread per object.
+// A decoder that, for pictures, outputs only those inside a window. One thread per object.
 class WindowDecoder {
  public:
   // Throws Error(kDecode).
@@ -38,10 +38,10 @@ class WindowDecoder {
     });
   }
 
-  // Of sound: how many samples every packet has; 0 if they differ, or it is not known.
+  // For sound: the number of samples in each packet; 0 if it varies or is not known.
   int frame_size(const AVFrame& frame) const noexcept {
     const AVCodecContext& context = decoder_.context();
-    // Decoders that do not tell, of codecs whose packets are hardly ever of several lengths.
+    // Decoders that do not report it, for codecs whose packets almost always have one length.
     const bool is_equal = context.codec_id == AV_CODEC_ID_OPUS || context.codec_id == AV_CODEC_ID_FLAC;
     return context.frame_size == 0 && is_equal ? frame.nb_samples : context.frame_size;
   }
@@ -57,25 +57,25 @@ class WindowDecoder {
   RawDecoder decoder_;
 };
 
-// How audio is cut to a window: by the filter, or after it.
+// Whether audio is cut to a window by the filter or after it.
 enum class SoundCut { kByFilter, kBehindFilter };
 
-// A decoder and what its frames go through. Pictures outside the window do not come out; samples as SoundCut says.
-// One thread per object.
+// A decoder and the filter for its frames. Outputs only pictures inside the window; cuts samples as SoundCut says. One
+// thread per object.
 class DecodeChain {
  public:
   // Throws Error(kDecode).
   DecodeChain(const Codec& codec, std::optional<std::string> filter, const DecodeConfig& config, std::string source,
               int stream_index);
 
-  // For audio, before the first packet: the window of the packets and how to cut to it.
+  // For audio; call before the first packet. Sets the window of the packets and how to cut to it.
   void set_sound(const std::optional<TimeWindow>& window, std::int64_t start, SoundCut cut) noexcept;
 
-  // Gives the packet (null: the end) and appends what comes out. False as soon as there are `most` frames in `out`.
+  // Decodes the packet (null: the end) and appends the output. False as soon as there are `most` frames in `out`.
   bool decode(const AVPacket* packet, const std::optional<TimeWindow>& window, std::size_t most,
               std::vector<av::FramePtr>& out);
 
-  // What messages say from now on.
+  // Sets the origin that messages name from now on.
   void set_origin(const std::string& source, int stream_index);
 
   // As RawDecoder does.
@@ -99,8 +99,7 @@ class DecodeChain {
 Frames decode_packets(Packets packets, const std::optional<std::string>& filter, const DecodeConfig& config,
                       std::optional<std::size_t> num_frames, SoundCut cut = SoundCut::kByFilter);
 
-// Incremental decoding. The sum of what comes out equals `decode_packets` of the sum of what went in. One thread per
-// object.
+// Incremental decoding. All outputs together equal `decode_packets` of all inputs together. One thread per object.
 class StreamDecoder {
  public:
   // Throws Error(kDecode).
@@ -109,15 +108,15 @@ class StreamDecoder {
   // The largest number of frames in one batch; none: no limit.
   void set_batch_size(std::optional<std::size_t> size) noexcept { batch_size_ = size; }
 
-  // Throws Error(kClosed) after the end. `source`: of the packets that should come.
+  // Throws Error(kClosed) after the end. `source`: of the packets that the caller wants to push.
   void expect_open(const std::string& source) const;
-  // Packets to decode, behind those that are not decoded yet. Not after the end.
+  // Queues packets to decode. Not allowed after the end.
   void push(Packets packets) { queue_.push_back(std::move(packets)); }
-  // Nothing will follow: what the decoder holds back may come out. Further calls have no effect.
+  // Signals the end of the packets, so that the decoder outputs what it holds back. Further calls have no effect.
   void end() noexcept { is_ended_ = true; }
 
-  // Decodes until a batch is full or the packets are used up. None: more packets are needed, or all came out.
-  // Throws Error: kDecode, kFilter; packets that were not decoded by then are dropped.
+  // Decodes until a batch is full or the packets are used up. None if more packets are needed, or if all frames were
+  // returned. Throws Error: kDecode, kFilter; packets not decoded by then are dropped.
   std::optional<Frames> next();
 
  private:

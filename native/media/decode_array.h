@@ -1,8 +1,8 @@
-// From packets straight to one array: what decoding, filtering and copying give one after the other, in one go.
+// From packets straight to one array: the same result as decoding, filtering and copying one after the other.
 //
-// Where the filter only scales and changes the pixel format, pictures are written into the array as they come out of
-// the decoder, with no pictures in between: for full-size video those cost as much as the conversion itself.
-// Functions; nothing is kept. Two threads may decode different packets at once.
+// If the filter only scales and changes the pixel format, decoded pictures are written directly into the array, without
+// intermediate pictures: for full-size video those cost as much as the conversion itself. Stateless functions. Two
+// threads may decode different packets at once.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // From packets to frames.
 //
-// A decoder context of libav with what users may ask of it; frames come out in the decoder's own format, in display
-// order, with their best time stamp as `pts`. Filtering and windows are in decode.h. One thread per object.
+// A decoder context of libav with the options that users can set. It outputs frames in the decoder's own format, in
+// display order, with their best time stamp as `pts`. Filtering and windows are in decode.h. One thread per object.
 
 #pragma once
 
@@ -20,11 +20,11 @@ namespace spdl {
 
 struct DecodeConfig {
   std::optional<std::string> decoder;  // by name, instead of the codec's default one
-  av::Options options;                 // "threads" too; one thread without it
+  av::Options options;                 // including "threads"; one thread by default
   bool tolerate_errors = false;
 };
 
-// What the packets are to be decoded with. Throws Error(kNoCodec).
+// The codec for decoding the packets. Throws Error(kNoCodec).
 const Codec& codec_of(const Packets& packets);
 
 class RawDecoder {
@@ -32,13 +32,13 @@ class RawDecoder {
   // Throws Error: kDecode (unknown decoder or option, parameters that it refuses), kImageTooLarge.
   RawDecoder(const Codec& codec, const DecodeConfig& config, std::string source, int stream_index);
 
-  // What messages say from now on.
+  // Sets the origin that messages name from now on.
   void set_origin(std::string source, int stream_index);
 
-  // Gives the packet (null: the end) to the decoder and calls `take(av::FramePtr) -> bool` for each frame that comes
-  // out. Returns false as soon as `take` does: the frames behind that one come out by the next call, or go by `restart`.
-  // Damage throws Error(kDecode) with stream and time. Where errors are tolerated, they are counted, and what the
-  // decoder makes of the rest comes out.
+  // Decodes the packet (null: the end) and calls `take(av::FramePtr) -> bool` for each output frame. Returns false as
+  // soon as `take` does: the next call outputs the remaining frames, and `restart` drops them. Damage throws
+  // Error(kDecode) with stream and time. If errors are tolerated, they are counted, and the frames that the decoder can
+  // still make are output.
   template <class Take>
   bool decode(const AVPacket* packet, Take&& take) {
     bool is_sent = false;
@@ -60,16 +60,16 @@ class RawDecoder {
     }
   }
 
-  // Forgets what came before, so that decoding can go on at any key frame, also after the end.
+  // Resets the decoder, so that decoding can continue at any key frame, also after the end.
   void restart();
 
-  // From now on, pictures that no other one refers to need not come out. Exact for the others where
-  // `can_skip_unreferenced`; no effect elsewhere.
+  // From now on, the decoder may skip pictures that no other picture refers to. The others stay exact if
+  // `can_skip_unreferenced`; otherwise this has no effect.
   void skip_unreferenced(bool skip) noexcept;
   bool can_skip_unreferenced() const noexcept { return can_skip_; }
 
-  // Looks into what is a picture by itself for what the decoder would not tell: that it is too large, or ends early, or
-  // that its colours would be taken for others. Throws Error: kDecode, kImageTooLarge.
+  // Checks still images for faults that the decoder would not report: too large, ending early, or decoded with wrong
+  // colours. Throws Error: kDecode, kImageTooLarge.
   void inspect(const Packets& packets) const;
 
   int num_errors() const noexcept { return num_errors_; }
@@ -79,16 +79,16 @@ class RawDecoder {
   void set_max_pixels(av::Options& options);
   // Throws Error(kImageTooLarge) for more pixels than the option `max_pixels` allows, or its default.
   void expect_size(std::int64_t width, std::int64_t height) const;
-  bool send(const AVPacket* packet);  // false: frames have to be taken out first
+  bool send(const AVPacket* packet);  // false: take out frames first
   av::FramePtr receive(const AVPacket* packet, bool& is_dry);
   bool is_leading(std::int64_t pts) const noexcept;
-  // `said`: what FFmpeg said about it, where its code says nothing.
+  // `said`: FFmpeg's log about it, for when the code is not specific.
   void refuse(int code, std::int64_t pts, const char* what, const std::string& said = {});
 
   av::CodecContextPtr context_;
   av::FramePtr spare_;
   std::optional<FlacPackets> flac_;  // tries packets first
-  av::FramePtr ready_;               // that came from it
+  av::FramePtr ready_;               // a frame from it
   std::string source_;
   int stream_index_ = 0;
   AVRational time_base_{0, 1};

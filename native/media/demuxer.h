@@ -32,7 +32,7 @@ class Demuxer {
 
   bool has(MediaType type) const;
   int stream_index(MediaType type) const;   // throws Error(kStreamNotFound)
-  // From when to when the stream lasts, in seconds, according to the container; none if it does not say. Throws
+  // Start and end of the stream in seconds, according to the container; none if it does not state them. Throws
   // Error(kStreamNotFound).
   std::optional<TimeWindow> extent(MediaType type, std::optional<int> index = std::nullopt) const;
   CodecPtr codec(MediaType type);          // throws Error(kStreamNotFound); complete
@@ -43,19 +43,19 @@ class Demuxer {
   int choose(MediaType type, std::optional<int> index) const;
   // Samples per second of a stream of audio according to the container; 0 if it does not say.
   int sample_rate(int index) const noexcept { return stream(index).codecpar->sample_rate; }
-  // All that the container says. May look into the source once more.
+  // Everything the container says about itself. May open the source a second time.
   ContainerFacts facts();
-  // How pictures of the stream are to be turned for display.
+  // How to turn pictures of the stream for display.
   Orientation orientation(int index) const { return display_orientation(stream(index)); }
-  // Where pictures lie on a grid of times, of which the container's index has all: picture i is displayed at
-  // start + i * step, in the stream's time base.
+  // The times of pictures at regular intervals, all of them in the container's index: picture i is displayed at start +
+  // i * step, in the stream's time base.
   struct PictureGrid {
     std::int64_t count = 0;
     std::int64_t start = 0;
     std::int64_t step = 0;
     AVRational time_base{0, 1};
   };
-  // None if the pictures do not, or that is not known without reading all packets.
+  // None if the intervals are not regular, or if that is unknown without reading all packets.
   std::optional<PictureGrid> picture_grid(int index) const;
   const std::string& name() const noexcept { return input_.name(); }
 

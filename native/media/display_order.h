@@ -1,4 +1,4 @@
-// In which order pictures are displayed that come in the order of decoding, by what their headers say.
+// Finds the display order of pictures that arrive in decoding order, from their headers.
 //
 // For codecs with pictures of type B and one picture decoded ahead at a time (MPEG-1, -2, -4, VC-1: ISO/IEC 13818-2, 6.1.1.11), by
 // that type; for H.264 and HEVC by the picture order count (ITU-T H.264, 8.2.1; H.265, 8.3.1).
@@ -25,16 +25,16 @@ class DisplayOrder {
   // Of a codec that is known.
   explicit DisplayOrder(const AVCodecParameters& parameters);
 
-  // The next packet in decoding order, which holds one picture. They are numbered from 0.
+  // Adds the next packet in decoding order, which holds one picture. Packets are numbered from 0.
   void push(const AVPacket& packet);
-  // No packet comes after those before.
+  // Signals that no more packets follow.
   void finish() noexcept { is_finished_ = true; }
   // Number of the picture that is displayed next; none as long as a later packet may come before it.
   std::optional<std::size_t> pop();
 
  private:
   struct Place {
-    std::int64_t sequence = 0;  // counts restart with each
+    std::int64_t sequence = 0;  // the count starts again with each sequence
     std::int64_t count = 0;
     std::size_t number = 0;
     auto operator<=>(const Place&) const = default;

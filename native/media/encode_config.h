@@ -1,4 +1,4 @@
-// What users ask of an encoder. What is absent is left to the encoder's own default.
+// What users ask of an encoder. Absent values use the encoder's own default.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// One picture of the caller's to the bytes of an image file.
+// Encodes one picture to the bytes of an image file.
 
 #pragma once
 
@@ -15,10 +15,9 @@ namespace spdl {
 // Throws Error(kEncode): unknown format.
 std::size_t picture_bytes(const VideoEncodeConfig& config);
 
-// `pixels`: a picture of `config`, of `picture_bytes(config)` bytes. `name`: of the file; its extension means the format.
-// A pixel format that the encoder does not take is converted to the one of those it takes that keeps the most. JPEG
-// without a bit rate or quality is of the best: qscale 2.
-// Throws Error: kMux, kEncode.
+// `pixels`: a picture of `config`, of `picture_bytes(config)` bytes. `name`: of the file; its extension selects the
+// format. A pixel format that the encoder does not take is converted to the supported one that loses the least. JPEG
+// without a bit rate or quality uses the best quality: qscale 2. Throws Error: kMux, kEncode.
 std::vector<std::uint8_t> encode_picture(std::span<const std::uint8_t> pixels, VideoEncodeConfig config,
                                          const std::string& name);
 

@@ -1,6 +1,7 @@
 // From frames to packets.
 //
-// Owns its context, and nothing of the muxer whose stream it was made for: they may go in any order. One thread per object.
+// Owns its context, and nothing of the muxer whose stream it was made for: they may be destroyed in any order. One
+// thread per object.
 
 #pragma once
 
@@ -25,13 +26,13 @@ class Encoder {
   Encoder(const AVCodec& encoder, const VideoEncodeConfig& config, const EncoderOptions& options);
   Encoder(const AVCodec& encoder, const AudioEncodeConfig& config, const EncoderOptions& options);
 
-  // What comes out after these frames; the packets carry the encoder's codec. Time stamps are brought to the encoder's
-  // time base (one frame, one sample); frames without one, and images, follow the frame before. Samples come in any
-  // number: they are regrouped to what the encoder takes at a time.
-  // Throws Error(kEncode): frames that differ from what the encoder was made for (the message names both; none of the
-  // frames was encoded), time stamps that do not grow, use after flush.
+  // Encodes frames and returns the packets that are ready, with the encoder's codec. Time stamps are converted to the
+  // encoder's time base (one frame, one sample); frames without one, and images, follow the previous frame. Frames of
+  // samples may have any length: they are regrouped to what the encoder takes at a time. Throws Error(kEncode): frames
+  // that differ from what the encoder was made for (the message names both; none of the frames was encoded), time
+  // stamps that do not grow, use after flush.
   Packets encode(Frames frames);
-  // The rest. A second call gives no packets.
+  // Returns the remaining packets. A second call returns none.
   Packets flush();
 
   // Samples that the encoder takes at a time; 0: any number.

@@ -1,4 +1,4 @@
-// libav's encoder contexts, opened for what users ask.
+// Opens libav's encoder contexts as users ask.
 //
 // One thread unless the options say otherwise: `threads`. `destination` is for messages.
 
@@ -15,7 +15,7 @@ namespace spdl {
 
 struct EncoderOptions {
   av::Options options;
-  bool global_header = false;  // what some containers want: parameters apart from the packets
+  bool global_header = false;  // for containers that need parameters separate from the packets
   std::string destination;
 };
 

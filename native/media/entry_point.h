@@ -1,8 +1,9 @@
-// Key frames that are less than that.
+// Recognises H.264 key frames from which decoding is not right at once.
 //
-// Containers mark as key frames of H.264 also pictures at which one may begin to decode, but where not all pictures that
-// follow are right at once: those of an open group of pictures, and the start of a gradual refresh (ITU-T H.264, D.2.8).
-// libav's decoder gives what it has recovered by then, and forgets those that wait for their turn when the data ends.
+// For H.264, containers also mark pictures as key frames where decoding may begin but not all following pictures are
+// right at once: those of an open group of pictures, and the start of a gradual refresh (ITU-T H.264, D.2.8). libav's
+// decoder outputs the pictures that it has recovered by then, and drops those still waiting for their turn when the
+// data ends.
 
 #pragma once
 
@@ -10,7 +11,7 @@
 
 namespace spdl {
 
-// Whether decoding may begin with this key frame and is right from it on. True for all codecs but H.264.
+// Whether decoding can begin with this key frame and is right from there on. True for all codecs but H.264.
 bool is_clean_entry(const AVPacket& key_frame, const AVCodecParameters& parameters) noexcept;
 
 }  // namespace spdl

@@ -88,7 +88,7 @@ std::string type_name(AVMediaType type) {
   return name != nullptr ? name : "other";
 }
 
-// What nobody said is not told.
+// Unspecified values are left out.
 template <class Name>
 std::optional<std::string> colour(int value, int unspecified, Name name) {
   return value == unspecified ? std::nullopt : text_of(name());

@@ -1,4 +1,4 @@
-// What a container says of itself and of its streams, without anything decoded. Values only.
+// What a container says about itself and its streams, without decoding anything. Values only.
 
 #pragma once
 
@@ -57,8 +57,8 @@ struct ContainerFacts {
 
 ContainerFacts facts_of(AVFormatContext& context);
 
-// How the pictures of a stream are to be turned for display: upright unless the container has a display matrix, which
-// turns by a multiple of 90 degrees or mirrors.
+// How to turn the pictures of a stream for display: upright, unless the container has a display matrix that turns by a
+// multiple of 90 degrees or mirrors.
 Orientation display_orientation(const AVStream& stream);
 
 }  // namespace spdl

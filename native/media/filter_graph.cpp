@@ -193,7 +193,7 @@ void FilterGraph::flush() {
   is_flushed_ = true;
   const av::LogCapture said;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    // The time is what filters go by that give each frame a length, such as fps.
+    // Filters that give each frame a duration, such as fps, use the end time.
     const int code = av_buffersrc_close(inputs_[i], ends_[i], 0);
     if (code < 0 && code != AVERROR_EOF) {
       av::check(code, ErrorKind::kFilter, action("flush"), source_, said);

@@ -22,18 +22,18 @@ class FilterGraph {
   // Throws Error(kFilter) with FFmpeg's own message.
   explicit FilterGraph(std::string description);
 
-  // Throws Error(kUnknownNode) for a key that is no input's, Error(kFilter) for none where there are several.
+  // Throws Error(kUnknownNode) if there is no such input, Error(kFilter) for no key if there are several inputs.
   void expect_input(const Key& key) const { find(inputs_, key, "input"); }
 
   // Time stamps are converted to the input's time base. Throws as `expect_input`, and Error(kFilter) for frames that
   // are not what the input was declared for, and after `flush`.
   void add_frames(Frames frames, const Key& key);
 
-  // All that is ready, but not more than some hundreds beyond sixteen for each frame given: a graph may have no end.
-  // None: nothing is ready, or nothing more comes.
+  // Returns all ready frames, but at most some hundreds plus sixteen for each input frame, because a graph may be
+  // endless. None if nothing is ready or the output has ended.
   std::optional<Frames> get_frames(const Key& key);
 
-  // The end of all inputs. A second call changes nothing.
+  // Signals the end of all inputs. A second call has no effect.
   void flush();
 
   // FFmpeg's drawing of the graph, in text.
@@ -53,7 +53,7 @@ class FilterGraph {
   std::string description_;
   av::FilterGraphPtr graph_;
   Nodes inputs_;
-  std::vector<std::int64_t> ends_;  // of what each input was given, in its time base
+  std::vector<std::int64_t> ends_;  // end time of each input's frames so far, in its time base
   Nodes outputs_;
   std::string source_;  // of the frames given last
   std::int64_t num_given_ = 0;

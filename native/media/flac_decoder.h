@@ -1,6 +1,6 @@
-// Decodes FLAC frames (RFC 9639), about twice as fast as libavcodec: each loop is compiled for its order, and for the
-// processor. It decodes what is right, to the same samples as libavcodec, and leaves everything else to that: damage,
-// frames unlike the stream, more than 24 bits. One thread per object.
+// Decodes FLAC frames (RFC 9639), about twice as fast as libavcodec: each loop is compiled for its prediction order,
+// and for the processor. It decodes valid frames to the same samples as libavcodec, and leaves everything else to
+// libavcodec: damage, frames that differ from the stream, more than 24 bits. One thread per object.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace spdl {
 
-// The fastest that this processor has.
+// The fastest kernels that this processor supports.
 const FlacKernels& choose_flac_kernels() noexcept;
 
 class FlacDecoder {
@@ -21,11 +21,12 @@ class FlacDecoder {
   // What each frame must have. Frames of other sizes are refused.
   FlacDecoder(int sample_rate, int num_channels, int num_bits);
 
-  // Decodes the subframes of a frame, one channel behind the other. The number of its samples; 0 if it is not right.
+  // Decodes the subframes of a frame, one channel after the other. Returns the number of its samples; 0 if the frame is
+  // not valid.
   int decode(std::span<const std::uint8_t> frame, bool checks_sum);
 
-  // The samples of the frame that was decoded last, channels interleaved: as `int16` of up to 16 bits, or else as
-  // `int32`; at the top of their elements.
+  // The samples of the last decoded frame, channels interleaved: `int16` for up to 16 bits, else `int32`; in the high
+  // bits of their elements.
   bool is_int16() const noexcept { return num_bits_ <= 16; }
   void write(void* to) const noexcept;
 

@@ -1,10 +1,10 @@
-// Where in a FLAC file the frames are that hold a span of samples, and their bytes.
+// Finds the frames of a FLAC file that hold a span of samples, and their bytes.
 //
-// A frame does not say how long it is, and few files have a table for seeking. But its header tells which samples it
-// has, and ends with a checksum, as the frame does (RFC 9639, section 9). So a frame is found by bisection, and ends
-// where another header stands that continues it, and where the checksum of all bytes before that header is right.
-// Whatever does not fit is not found, so that the caller reads the file in another way: damage, samples that are missing
-// or are there twice, anything else behind the last frame.
+// A frame does not state its length, and few files have a seek table. But its header says which samples it has, and
+// both the header and the frame end with a checksum (RFC 9639, section 9). So a frame is found by bisection. It ends at
+// a header that continues its samples, if the checksum of all bytes before that header is right. If anything does not
+// fit, nothing is found and the caller reads the file in another way: damage, missing or repeated samples, other data
+// behind the last frame.
 
 #pragma once
 
@@ -29,8 +29,8 @@ struct FlacStream {
   bool is_variable = false;       // frames may have any size, and are counted in samples
 };
 
-// None if that is no FLAC file, or has no frame whose number is 0 where the first one should be. ID3 tags in front of it are passed
-// over.
+// None if this is not a FLAC file, or has no frame with number 0 where the first one should be. Skips ID3 tags before
+// it.
 std::optional<FlacStream> read_flac_stream(const BytesAt& bytes_at);
 
 struct FlacFrame {

@@ -24,10 +24,10 @@ struct FlacHeader {
   FlacStereo stereo = FlacStereo::kNone;
 };
 
-// None if that is no header with the right checksum.
+// None if this is not a header with the right checksum.
 std::optional<FlacHeader> parse_flac_header(std::span<const std::uint8_t> at) noexcept;
 
-// The checksum of bytes so far and more bytes. Of a frame with its checksum: 0.
+// Updates the checksum `crc` with more bytes. 0 for a whole frame including its checksum.
 std::uint16_t flac_crc16(std::uint16_t crc, std::span<const std::uint8_t> bytes) noexcept;
 
 }  // namespace spdl

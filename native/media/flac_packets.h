@@ -1,4 +1,4 @@
-// Frames from packets of FLAC, without libavcodec's decoder where they are right: it takes twice as long.
+// Decodes valid FLAC packets to frames without libavcodec's decoder, which takes twice as long.
 //
 // The frames are those that libavcodec gives, in its sample format. One thread per object.
 
@@ -14,11 +14,11 @@ namespace spdl {
 
 class FlacPackets {
  public:
-  // None if the decoder that was opened is not for FLAC, works with several threads, or has other options than those
-  // that say what is damage. The context must outlive the object.
+  // None if the opened decoder is not for FLAC, works with several threads, or has options other than those for damage
+  // detection. The context must outlive the object.
   static std::optional<FlacPackets> of(AVCodecContext& context, const av::Options& options);
 
-  // None if the packet is not a whole and right frame of the stream: libavcodec then says what it is.
+  // None if the packet is not one whole, valid frame of the stream: libavcodec then decodes or rejects it.
   av::FramePtr decode(const AVPacket& packet);
 
  private:

@@ -8,7 +8,7 @@
 
 namespace spdl {
 
-// How two channels are stored; the order of their names is that in the frame.
+// How two channels are stored; names are in the order of the frame.
 enum class FlacStereo : std::uint8_t { kNone, kLeftSide, kSideRight, kMidSide };
 
 inline constexpr int kMostFlacChannels = 8;
@@ -19,14 +19,14 @@ struct FlacRows {
   std::ptrdiff_t stride;
   int num_channels;
   int num_samples;
-  int num_bits[kMostFlacChannels];  // of a sample, as it is stored: one more for a difference of channels
+  int num_bits[kMostFlacChannels];  // of a stored sample: one more for a difference of channels
 };
 inline constexpr int kFlacRowMargin = 32;
 
 struct FlacKernels {
-  // What is between the header and the checksum of a frame. False if that is no frame.
+  // Decodes the bytes between the header and the checksum of a frame. False if they are not valid.
   bool (*decode)(const std::uint8_t* bytes, const std::uint8_t* end, const FlacRows& rows) noexcept;
-  // Interleaves channels, `num_unused` bits higher than they are.
+  // Interleaves channels, shifted up by `num_unused` bits.
   void (*to_int16)(const FlacRows& rows, FlacStereo stereo, int num_unused, void* to) noexcept;
   void (*to_int32)(const FlacRows& rows, FlacStereo stereo, int num_unused, void* to) noexcept;
 };

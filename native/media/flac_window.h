@@ -13,8 +13,8 @@
 namespace spdl {
 
 // The packets that hold the samples of the window, in seconds, and a hundredth of a second after it. None if the input
-// is no FLAC file, or is not as it should be around the window; it must then be read in another way. Afterwards there
-// must be a seek, or the input must be opened anew. Throws Error(kTimeout); Cancelled.
+// is not a FLAC file or is not valid around the window; it must then be read in another way. Afterwards, seek or reopen
+// the input. Throws Error(kTimeout); Cancelled.
 std::optional<std::vector<av::PacketPtr>> read_flac_window(Input& input, int stream, TimeWindow window);
 
 }  // namespace spdl

@@ -1,4 +1,4 @@
-// Where in an FLV file a time is: the tag of a stream from which reading gives that time.
+// Finds a time in an FLV file: the tag of a stream from which to read.
 //
 // A tag has a header with its size and time stamp, and is followed by its total size as a back pointer (Adobe Flash Video File
 // Format Specification 10.1, annex E.3 and E.4). So a tag can be recognised anywhere in the file, and a time can be found by
@@ -21,7 +21,7 @@ struct FlvPlace {
 };
 
 // The last tag of the stream, in a file of that size, whose time stamp is not after `dts`; of a video, the last such key frame.
-// None if there is no such tag behind the first one, or the file does not have the structure that it should have.
+// None if there is no such tag behind the first one, or if the file's structure is not valid.
 std::optional<FlvPlace> find_flv_tag(FlvStream stream, std::int64_t dts, std::int64_t file_size, const BytesAt& bytes_at);
 
 }  // namespace spdl

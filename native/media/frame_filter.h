@@ -1,5 +1,5 @@
-// What the frames of a decoder go through before users get them: nothing, a filter graph, or, where that gives the same
-// bits for less, libswscale alone or a conversion of samples. One thread per object.
+// Filters the frames of a decoder for users: by nothing, by a filter graph, or, where that gives the same bits at less
+// cost, by libswscale alone or a conversion of samples. One thread per object.
 
 #pragma once
 
@@ -18,22 +18,22 @@ class FrameFilter {
   // `description`: of one input and one output; none: frames stay as they are.
   FrameFilter(ChainInput input, std::optional<std::string> description, std::string source);
 
-  // Gives a frame (null: the end) and appends what comes out. Throws Error(kFilter).
+  // Passes in a frame (null: the end) and appends the output. Throws Error(kFilter).
   void filter(av::FramePtr frame, std::vector<av::FramePtr>& out);
 
-  // Whether each frame is treated alone, and not by filters of FFmpeg.
+  // Whether each frame is processed alone, without FFmpeg's filters.
   bool is_plain() const noexcept { return !description_ || wants_planar_floats_; }
-  // What the frames of sound that come count in, and the window of their packets. Before the first one.
+  // For sound, before the first frame: sets the time base of the input frames and the window of their packets.
   void set_sound(AVRational time_base, const std::optional<TimeWindow>& window) noexcept {
     input_.time_base = time_base;
     input_.window = window;
   }
   const std::optional<std::string>& description() const noexcept { return description_; }
 
-  // What messages say from now on.
+  // Sets the source that messages name from now on.
   void set_source(std::string source) { source_ = std::move(source); }
 
-  // Of what comes out.
+  // Of the output frames.
   AVRational time_base() const noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// Decoded pictures or samples of one stream: what filters, conversion and encoders take.
+// Decoded pictures or samples of one stream: the input of filters, conversion and encoders.
 //
 // Owns its frames; their planes are shared between clones and slices (libav counts the references) and, once here, never
 // written to. One thread per object.
@@ -24,16 +24,16 @@ struct Frames {
   int num_errors = 0;  // packets that a tolerant decoder refused
 
   Frames clone() const;
-  // Those at these positions, in that order; they share the data. For pictures.
+  // The frames at these positions, in that order; they share the data. For pictures.
   Frames pick(const std::vector<std::size_t>& positions) const;
   // Samples per channel, or pictures.
   std::size_t num_frames() const noexcept;
 };
 
-// Presentation time in seconds, where there is one.
+// Presentation time in seconds; none without one.
 std::optional<double> seconds_of(const AVFrame& frame, AVRational time_base) noexcept;
 
-// When it ends, in ticks; of a picture that does not say how long it lasts, by the frame rate. AV_NOPTS_VALUE: unknown.
+// The end time in ticks; for a picture without a duration, from the frame rate. AV_NOPTS_VALUE if unknown.
 std::int64_t end_of(const AVFrame& frame, AVRational time_base, AVRational frame_rate) noexcept;
 
 }  // namespace spdl

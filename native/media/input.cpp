@@ -55,7 +55,7 @@ const AVInputFormat* find_format(const std::string& format_name, const std::stri
   return format;
 }
 
-// Two protocols of streaming are demuxers in FFmpeg: who names such a URL has named the format.
+// FFmpeg implements two streaming protocols as demuxers: such a URL also names the format.
 const AVInputFormat* format_of_url(const std::string& url) noexcept {
   if (url.starts_with("rtsp:") || url.starts_with("rtsps:")) {
     return av_find_input_format("rtsp");
@@ -369,7 +369,7 @@ bool Input::seek(int stream, std::int64_t min_ticks, std::int64_t ticks, int fla
   drop_peeked();
   const bool has_succeeded = avformat_seek_file(context_.get(), stream, min_ticks, ticks, ticks, flags) >= 0;
   if (io_state_->io) {
-    io_state_->io->throw_if_failed();  // rather than read from the beginning what is not there
+    io_state_->io->throw_if_failed();  // rather than read from the beginning, which is not available
   }
   return has_succeeded;
 }

@@ -1,4 +1,4 @@
-// An opened container: a file or URL by name, data in memory that is read in place, or what other code reads.
+// An opened container: a file or URL by name, data in memory that is read in place, or a source that other code reads.
 //
 // Owns libav's context and its I/O. Data in memory belongs to the caller and must outlive the Input. Blocking calls end at the
 // timeout, and when the caller is interrupted (CancellationScope). One thread per object.
@@ -36,12 +36,12 @@ struct DemuxConfig {
   std::string file_name;          // of data in memory, for formats that are recognised by the name
 };
 
-// A path or URL, data that the caller keeps alive and unchanged, or what other code reads.
+// A path or URL, data that the caller keeps alive and unchanged, or a source that other code reads.
 struct MediaSource {
   MediaSource(std::string path) : from(std::move(path)) {}
   MediaSource(std::span<const std::uint8_t> data) : from(data) {}
   MediaSource(std::shared_ptr<ByteRanges> ranges) : from(std::move(ranges)) {}
-  // Where a picture comes from.
+  // The source of a picture.
   MediaSource(std::variant<std::string, std::span<const std::uint8_t>> source) {
     std::visit([this](auto& held) { from = std::move(held); }, source);
   }
@@ -76,8 +76,8 @@ class Input {
   // libav's own seek, to the best place from `min_ticks` to `ticks`; `flags` are those of avformat_seek_file. False if it
   // failed: before packets are read again, the input must be opened anew. The caller has to check where it lands.
   bool seek(int stream, std::int64_t min_ticks, std::int64_t ticks, int flags);
-  // Reads bytes of the source, fewer at its end and where reading fails. Before packets are read again, there must be a seek,
-  // or the input must be opened anew. Throws Error(kTimeout); Cancelled.
+  // Reads bytes of the source, fewer at its end and where reading fails. Seek or reopen the input before reading
+  // packets again. Throws Error(kTimeout); Cancelled.
   std::size_t read_at(std::int64_t position, std::span<std::uint8_t> into);
   // Whether the container has presentation times, and not only decoding times or none.
   bool knows_display() const noexcept;
@@ -85,7 +85,7 @@ class Input {
   bool has_reliable_dts() const noexcept;
   // The frame rate in the options, for streams without times.
   std::optional<AVRational> asked_frame_rate() const;
-  // Opens the source anew.
+  // Reopens the source.
   void reopen();
   // Whether libav has examined the streams. If not, the codec parameters are those of the header.
   bool has_all_parameters() const noexcept { return has_all_parameters_; }
@@ -93,14 +93,14 @@ class Input {
   Input with_all_parameters() const;
 
  private:
-  // What libav's context points to, so it must not move.
+  // State that libav's context points to, so it must not move.
   struct IoState;
 
   Input(MediaSource source, std::string name, DemuxConfig config, bool find_all_parameters);
 
   void open(bool find_all_parameters);
   std::string open_source(const AVInputFormat* format, av::Dictionary& options_of_url);
-  // Throws what ended reading, which libav does not tell: Error; Cancelled.
+  // Throws the error that ended reading, which libav does not report: Error; Cancelled.
   void throw_if_failed(const char* action) const;
   void fail_unless_opened(int code, const av::LogCapture& said) const;
   void fail_if_empty() const;

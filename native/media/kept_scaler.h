@@ -1,8 +1,8 @@
 // Contexts of libswscale, kept between calls: for a few small pictures, making one takes longer than using it.
 //
-// A context depends on nothing but what a ScaleCase says, and remembers nothing of a picture once the next one begins.
-// Those for which that is not so (error diffusion) or that are large are not kept. Safe to call from any thread; each
-// context belongs to who has taken it.
+// A context depends only on its ScaleCase, and keeps no state from one picture to the next. Contexts for which that is
+// not true (error diffusion), and large ones, are not kept. Safe to call from any thread; a taken context belongs to
+// the caller.
 
 #pragma once
 
@@ -19,7 +19,7 @@ struct KeptScaler {
   ScaleFacts facts;
   ScaleContext made;
   std::optional<RgbScaler> rgb;  // gave the same bits as the context
-  bool is_rgb_refuted = false;   // it gave others: a libswscale that it was not written for
+  bool is_rgb_refuted = false;   // it gave different bits: a libswscale that it was not written for
   int num_scaled = 0;            // pictures, by the context
   bool is_sound = true;          // no call has failed
 
@@ -30,7 +30,7 @@ struct KeptScaler {
 
 using KeptScalerPtr = std::unique_ptr<KeptScaler, KeptScaler::PutAway>;
 
-// One that was kept, or a new one. Null if the bits of libavfilter's `scale` cannot be had from libswscale alone, or
+// A kept context or a new one. Null if libswscale alone cannot give the same bits as libavfilter's `scale`, or if
 // libswscale refuses.
 KeptScalerPtr take_scaler(const ScaleCase& wanted);
 

@@ -1,4 +1,4 @@
-// What a container did not tell about a stream, found by decoding its first frame.
+// Finds what a container does not say about a stream by decoding its first frame.
 
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace spdl {
 
-// The packets' codec with the size and pixel format, or the sample rate, channels and sample format, of what they decode
-// to; as it is if it is complete, or if they cannot be decoded.
+// The packets' codec, completed with the size and pixel format, or the sample rate, channels and sample format, of the
+// decoded frames. Unchanged if it is complete, or if the packets cannot be decoded.
 CodecPtr measure(const Packets& packets);
 
 }  // namespace spdl

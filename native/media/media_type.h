@@ -1,4 +1,4 @@
-// The three kinds of media. An image is a video of one picture: what differs is what users can ask of it.
+// The three kinds of media. An image is a video of one picture, with a different interface for users.
 
 #pragma once
 

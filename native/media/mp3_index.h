@@ -1,4 +1,4 @@
-// Where each frame of an MPEG audio file begins, found by walking from header to header.
+// Positions of the frames of an MPEG audio file, found by walking from header to header.
 //
 // Frames of one file have one duration, so the number of a frame tells its time. Where the bit rate varies, nothing tells which
 // number the frame at a given place has: the table of contents of a "Xing" or "VBRI" frame is rounded. So the headers are read
@@ -44,7 +44,7 @@ class Mp3Index {
 
   std::array<std::uint8_t, 3> common_;  // bits that the headers of all frames share
   std::vector<std::int64_t> positions_;
-  Frame last_;  // found last; the next one is mostly looked for next
+  Frame last_;  // found last; the next search is mostly for the one after it
   std::int64_t num_found_ = 0;
   std::int64_t end_;          // of the last known frame
   bool is_complete_ = false;  // no frame follows

@@ -19,7 +19,7 @@ struct MpegAudioHeader {
   int bit_rate = 0;  // bit/s
 };
 
-// None if a frame does not begin like this, or is in free format: the header does not say how long such a frame is.
+// None if this is not the header of a frame, or if the frame is in free format, whose header does not state its length.
 // Sources: ISO/IEC 11172-3, 2.4.1.3 and 2.4.2.3; ISO/IEC 13818-3, 2.4.2.3, for the lower sample rates.
 std::optional<MpegAudioHeader> parse_mpeg_audio(std::span<const std::uint8_t, kMpegAudioHeader> header) noexcept;
 

@@ -144,7 +144,7 @@ void Muxer::open(const av::Options& options) {
     context_.reset();
     throw;
   }
-  // MP4 and its relatives keep such times, and write an edit list that begins at 0. Who asks for another way gets that.
+  // MP4 and its relatives keep such times, and write an edit list that begins at 0. A user's option overrides this.
   hides_negative_ = has_option(context_->oformat->priv_class, "use_editlist") && !options.contains("avoid_negative_ts");
   state_ = State::kOpen;
 }
@@ -298,7 +298,7 @@ std::vector<std::uint8_t> Muxer::take() {
   return bytes;
 }
 
-// What writing the last of the file gave; closing alone would not tell.
+// The result of writing the last bytes of the file; closing alone would not report it.
 int Muxer::release() noexcept {
   state_ = State::kClosed;
   waiting_.clear();
@@ -346,8 +346,8 @@ void Muxer::expect_format_takes(AVCodecID codec, const char* action) const {
       .in(name_);
 }
 
-// A wrong word must not cost the file that was there before. What protocols of the network hand on to others is not known
-// here; for them, what is left over after opening tells.
+// A wrong option must not destroy an existing file. Options that network protocols pass on to others are not known
+// here; for them, the options left over after opening are checked.
 void Muxer::check_options(const av::Options& options) const {
   const char* protocol = avio_find_protocol_name(context_->url);
   if (protocol == nullptr || std::strcmp(protocol, "file") != 0) {

@@ -1,7 +1,7 @@
 // From packets to a container.
 //
-// Owns libav's context and the file it writes, which is made when the muxer is opened and closed in every case: at the
-// latest by the destructor, which then leaves the file unfinished. One thread per object.
+// Owns libav's context and the file it writes. Opening the muxer creates the file. The file is always closed, at the
+// latest by the destructor, which leaves it unfinished. One thread per object.
 
 #pragma once
 
@@ -25,7 +25,7 @@ namespace spdl {
 class Muxer {
  public:
   // `destination`: a path or URL; `name`: what messages call it; `format`: instead of the one that the destination's
-  // extension means. Throws Error(kMux): unknown format.
+  // extension selects. Throws Error(kMux): unknown format.
   Muxer(const std::string& destination, std::string name, const std::optional<std::string>& format);
   // Into memory, in the format that a file of this name would have; images are written bare.
   static Muxer in_memory(std::string name);
@@ -34,7 +34,7 @@ class Muxer {
   template <class Config>
   Encoder add_encode_stream(const Config& config, const std::optional<std::string>& encoder,
                             const av::Options& options);
-  // Copies what it needs. Throws Error(kMux) if the format cannot hold such a stream.
+  // Adds a stream for existing packets. Copies the codec. Throws Error(kMux) if the format cannot hold such a stream.
   void add_remux_stream(const Codec& codec);
 
   // Makes the file and writes the header. Options of the format and of the protocol. Throws Error(kMux).
@@ -42,12 +42,12 @@ class Muxer {
   // The packets stay as they are. Throws Error(kMux): bad index, another kind of stream, time stamps that the format
   // does not take, a write that failed.
   void write(int stream_index, const Packets& packets);
-  // Writes what waits to be interleaved, and the trailer. A second call does nothing. Throws Error(kMux).
+  // Writes the packets that wait for interleaving, and the trailer. A second call does nothing. Throws Error(kMux).
   void flush();
-  // Finishes the file if it is open, and releases it in every case. Idempotent. Throws Error(kMux) if
-  // the file is not whole, unless an earlier call has said so.
+  // Finishes the file if it is open, and always releases it. Idempotent. Throws Error(kMux) if the file is incomplete,
+  // unless an earlier call has thrown that.
   void close();
-  // Of a muxer in memory, after `flush`: what was written. Closes it.
+  // For a muxer in memory, after `flush`: returns the written bytes and closes the muxer.
   std::vector<std::uint8_t> take();
 
   const AVOutputFormat& format() const;
@@ -66,21 +66,21 @@ class Muxer {
   void check_options(const av::Options& options) const;
   void write_trailer();
   int release() noexcept;
-  // What was written waits until the common shift is known.
+  // Whether the common shift of the time stamps is known. Packets wait until then.
   bool shift_is_known() const noexcept;
   void choose_shift();
   void write_packet(av::PacketPtr packet);
 
-  std::unique_ptr<Watch> watch_ = std::make_unique<Watch>();  // so that writing can be interrupted; likewise
-  std::unique_ptr<av::MemoryOutput> memory_;  // before the context, which may write to it to the end
+  std::unique_ptr<Watch> watch_ = std::make_unique<Watch>();  // lets writing be interrupted; must outlive the context
+  std::unique_ptr<av::MemoryOutput> memory_;  // must outlive the context, which may write to it
   av::OutputPtr context_;
   std::string name_;
   State state_ = State::kNew;
-  bool has_told_ = false;  // that the file is broken
+  bool has_told_ = false;  // an exception has reported that the file is broken
 
-  bool hides_negative_ = false;           // the format has players skip what is displayed before 0
+  bool hides_negative_ = false;           // the format makes players skip what would be displayed before 0
   std::vector<av::PacketPtr> waiting_;    // in the order of writing, in the time bases of their streams
-  std::optional<Shift> shift_;            // of all that was not written yet
+  std::optional<Shift> shift_;            // for all packets not written yet
 };
 
 }  // namespace spdl

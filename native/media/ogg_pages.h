@@ -1,9 +1,9 @@
 // Pages of an Ogg file, and the packets in them (RFC 3533).
 //
-// A page says when the last packet that ends in it ends (its granule position), and has a number, but does not say where
-// others are. So the page before a time is found by bisection: a page begins with "OggS", and another one of the same
-// stream follows it. Whatever does not fit is not found, so that the caller reads the file in another way: damage, pages
-// that are missing, other streams in between or behind.
+// A page states the end time of the last packet that ends in it (its granule position) and has a number, but does not
+// say where other pages are. So the page before a time is found by bisection: a page begins with "OggS", and another
+// page of the same stream follows it. If anything does not fit, nothing is found and the caller reads the file in
+// another way: damage, missing pages, other streams in between or behind.
 
 #pragma once
 
@@ -43,7 +43,7 @@ std::optional<OggPage> read_ogg_page(std::int64_t position, const BytesAt& bytes
 std::optional<OggPage> find_ogg_page(std::int64_t file_size, std::int64_t granule, std::int64_t last_granule,
                                      const BytesAt& bytes_at);
 
-// The page behind those of the headers, where so many packets are. None if it does not begin with a packet.
+// The page after the header pages, which hold `num_headers` packets. None if it does not begin with a packet.
 std::optional<OggPage> find_first_ogg_page(std::int64_t file_size, std::size_t num_headers, const BytesAt& bytes_at);
 
 struct OggPacket {
@@ -51,18 +51,18 @@ struct OggPacket {
   std::int64_t position = 0;  // of the page that it begins in
   std::int64_t first = 0;     // granule position at its start
   std::int64_t duration = 0;
-  std::int64_t num_unwanted = 0;  // of the duration, at its end: the stream ends before
+  std::int64_t num_unwanted = 0;  // the part at the end of the duration that lies after the end of the stream
 };
 
 // Packets of a stream without gaps. One thread per object.
 class OggPackets {
  public:
-  // The duration of a packet, in granules; none if it has none. It is given the packets in order. The first one may be
-  // that before those that come out, so that it is known.
+  // The duration of a packet, in granules; none if it has none. Called with the packets in order. The first one may be
+  // the packet before the first returned one.
   using DurationOf = std::function<std::optional<std::int64_t>(std::span<const std::uint8_t> packet)>;
 
-  // `page`: the one before them, which must have a granule position; or, for those from the beginning of the stream on,
-  // the one that they begin in. The others must outlive the object.
+  // `page`: the page before the packets, which must have a granule position; or, from the beginning of the stream, the
+  // page in which they begin. The other arguments must outlive the object.
   OggPackets(const OggPage& page, bool begins_stream, std::int64_t file_size, const BytesAt& bytes_at,
              const DurationOf& duration_of)
       : page_(page),
@@ -72,9 +72,9 @@ class OggPackets {
         duration_of_(duration_of),
         time_(page.granule) {}
 
-  // The next packet; none at the end of the file, or if something is not as it should be.
+  // The next packet; none at the end of the file, or if something is not valid.
   std::optional<OggPacket> next();
-  // Whether something was not as it should be. The packets of the page before it are still right.
+  // Whether something was not valid. The packets of the pages before it are still right.
   bool has_failed() const noexcept { return has_failed_; }
 
  private:
@@ -93,7 +93,7 @@ class OggPackets {
   bool has_begun_ = false;
   bool has_failed_ = false;
   std::vector<std::uint8_t> bytes_;   // of the page
-  OggPacket rest_;                    // of a packet that goes on in the next page
+  OggPacket rest_;                    // of a packet that continues in the next page
   bool has_rest_ = false;
   std::vector<OggPacket> packets_;    // of the page
   std::size_t num_taken_ = 0;         // of packets_

@@ -14,9 +14,9 @@
 namespace spdl {
 
 // The packets that an AudioCollector keeps for the window, in seconds. `packet_length`: about that of a packet, in
-// seconds. None if the input is no such file, or is not as it should be around the window, or the window is at its
-// beginning; it must then be read in another way. Afterwards there must be a seek, or the input must be opened anew.
-// Throws Error(kTimeout); Cancelled.
+// seconds. None if the input is not such a file, if it is not valid around the window, or if the window is at its
+// beginning; it must then be read in another way. Afterwards, seek or reopen the input. Throws Error(kTimeout);
+// Cancelled.
 std::optional<std::vector<av::PacketPtr>> read_ogg_window(Input& input, int stream, TimeWindow window,
                                                           const Preroll& preroll, double packet_length);
 

@@ -1,4 +1,4 @@
-// How far beyond the end of a plane libav may read, and whether there is anything.
+// How far beyond the end of a plane libav may read, and whether memory is mapped there.
 
 #pragma once
 

@@ -27,8 +27,8 @@ struct Packets {
   CodecPtr codec;  // null for packets from incremental reading
   std::vector<av::PacketPtr> packets;
   int num_errors = 0;    // tolerated while reading
-  bool is_checked = false;  // the checksum of each packet was found to be right
-  bool is_view = false;  // of memory that belongs to somebody else; clones copy it
+  bool is_checked = false;  // the checksum of each packet was verified
+  bool is_view = false;  // a view of memory with another owner; clones copy it
 
   Packets clone() const;
 };

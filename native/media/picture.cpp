@@ -21,7 +21,7 @@
 namespace spdl {
 namespace {
 
-// Encoded data of a source that is a picture; nothing for what is better read by and by, such as a film.
+// Encoded data of a source that is a picture; none for data that is better read incrementally, such as a movie.
 std::optional<Bytes> read_still(const ImageSource& source, Buffer& into, std::optional<double> timeout) {
   const auto* path = std::get_if<std::string>(&source);
   if (path == nullptr) {
@@ -39,8 +39,8 @@ std::optional<Bytes> read_still(const ImageSource& source, Buffer& into, std::op
   return read_file(*path, into, timeout);  // also to say what is wrong with it
 }
 
-// What turns a picture upright. Turning wants samples that all have the same size, so YCbCr becomes RGB before, as it
-// would after it; without a filter it does where it must.
+// What turns a picture upright. Turning needs components of the same resolution, so YCbCr is converted to RGB first, as
+// a filter would do afterwards; without a filter, only where necessary.
 std::string upright(int orientation, bool is_filtered) {
   constexpr std::array<const char*, 9> kTurns = {
       "", "", "hflip", "hflip,vflip", "vflip", "transpose=dir=cclock_flip", "transpose=dir=clock",

@@ -1,4 +1,4 @@
-// One picture as users ask for it: from a source through a filter to a frame.
+// Loads one picture as users ask: from a source through a filter to a frame.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 namespace spdl {
 
 struct PictureOptions {
-  // Neither: the short way of still images, without a demuxer where the format needs none.
+  // If neither is set: the fast path for still images, without a demuxer if the format needs none.
   std::optional<DemuxConfig> demux;
   std::optional<DecodeConfig> decode;
   std::optional<std::string> filter;  // none: in the decoder's own format
@@ -22,8 +22,8 @@ struct PictureOptions {
   bool orient = false;                // turned upright before the filter
 };
 
-// One frame. `name` is what messages say. Throws Error: kSourceNotFound, kOpen, kStreamNotFound, kDemux, kDecode,
-// kImageTooLarge, kFilter.
+// Returns one frame. Messages call the source `name`. Throws Error: kSourceNotFound, kOpen, kStreamNotFound, kDemux,
+// kDecode, kImageTooLarge, kFilter.
 Frames load_picture(const ImageSource& source, const std::string& name, const PictureOptions& options);
 
 }  // namespace spdl

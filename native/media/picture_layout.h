@@ -33,7 +33,7 @@ struct PictureLayout {
   std::size_t num_bytes() const noexcept;
 };
 
-// Throws Error(kUnsupportedFormat), with the formats that have a layout, or with what a size must be to have one.
+// Throws Error(kUnsupportedFormat), listing the formats that have a layout, or the condition that the size must meet.
 PictureLayout picture_layout(int format, int width, int height);
 
 // Writes `layout.num_bytes()` bytes. `out` may be the frame's own memory, where that has no padding.

@@ -1,10 +1,9 @@
-// From a decoded frame of any pixel format to planes of 8 bits that a Renderer draws.
+// Converts a decoded frame of any pixel format to 8-bit planes that a Renderer draws.
 //
-// Gray and RGB of any depth and order are taken apart exactly (deeper samples to the nearest of 8 bits); YCbCr of 8
-// bits and BT.601 keeps its subsampled planes, so that its chroma is resampled once; everything else goes through
-// swscale at full size. Alpha is left out unless it is wanted: what is transparent shows the colour that is stored
-// there. A PlaneMaker owns the planes of its last picture and the context that scaled it, and uses them again for the
-// next. One thread per object.
+// Gray and RGB of any depth and order are split into planes exactly (deeper samples are rounded to 8 bits). 8-bit
+// BT.601 YCbCr keeps its subsampled planes, so that its chroma is resampled once. Everything else goes through swscale
+// at full size. Alpha is left out unless it is wanted: transparent pixels then show their stored colour. A PlaneMaker
+// owns the planes of its last picture and the context that scaled it, and reuses them. One thread per object.
 
 #pragma once
 
@@ -19,15 +18,15 @@ namespace spdl {
 
 class PlaneMaker {
  public:
-  // Valid until the next call; nothing of the frame is kept.
-  // Throws Error(kDecode) for a format that swscale cannot read.
+  // The result is valid until the next call; it does not refer to the frame. Throws Error(kDecode) for a format that
+  // swscale cannot read.
   Picture make(const AVFrame& frame, const PlanesWanted& wanted);
 
-  // The same without a copy where the frame's own planes will do: YCbCr of 8 bits, BT.601 or BT.709, of which RGB is
+  // The same, but without a copy if the frame's own planes are suitable: 8-bit YCbCr, BT.601 or BT.709, when RGB is
   // wanted. The frame must then outlive the picture.
   Picture view(const AVFrame& frame, const PlanesWanted& wanted);
 
-  // Gives memory back if a large picture left much of it.
+  // Frees memory if a large picture has left more than `keep_bytes`.
   void trim(std::size_t keep_bytes) noexcept;
 
  private:
@@ -36,10 +35,11 @@ class PlaneMaker {
   void take_apart(const AVFrame& frame, bool with_alpha, Picture& picture);
   void copy_ycbcr(const AVFrame& frame, bool luma_only, Picture& picture);
   void scale(const AVFrame& frame, bool with_alpha, Picture& picture);
-  // Of a picture whose last component is alpha: leaves it out where all is opaque, else multiplies if that is wanted.
+  // For a picture whose last component is alpha: removes alpha if all pixels are opaque, else multiplies colours by it
+  // if `premultiply`.
   void settle_alpha(bool premultiply, Picture& picture);
 
-  // What a context of libswscale was made for.
+  // The parameters of a libswscale context.
   struct Scaled {
     int width = 0, height = 0, format = -1, matrix = 0;
     bool is_full_range = false, with_alpha = false;

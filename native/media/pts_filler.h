@@ -1,4 +1,4 @@
-// Presentation times that a container leaves out.
+// Fills in presentation times that a container leaves out.
 //
 // Program streams of MPEG-1 and MPEG-2 leave out some times of reference pictures, which are decoded before the pictures that
 // refer to them. Such a picture is displayed when the next reference picture is decoded, and only one of them waits at a time
@@ -27,15 +27,15 @@ class PtsFiller {
  public:
   struct Stream {
     bool knows_display = true;             // the container has room for presentation times
-    bool from_start = true;                // packets come from the beginning
-    std::optional<AVRational> frame_rate;  // what the user said, where the container has no times
+    bool from_start = true;                // packets start at the beginning of the stream
+    std::optional<AVRational> frame_rate;  // given by the user for containers without times
   };
 
   // The parameters of the codec must outlive the filler.
   PtsFiller(const Codec& codec, const Stream& stream) noexcept;
 
   void push(av::PacketPtr packet);
-  // There are no more packets.
+  // Signals that there are no more packets.
   void finish();
   // The next packet, or null if its time is not known yet.
   av::PacketPtr pop();
@@ -66,7 +66,7 @@ class PtsFiller {
 
   // kDisplayOrder
   std::optional<DisplayOrder> order_;
-  std::deque<std::int64_t> times_;  // of packets in decoding order; those not needed any more are gone
+  std::deque<std::int64_t> times_;  // of packets in decoding order; times no longer needed are removed
   std::size_t first_time_ = 0;      // number of the packet that times_ begins with
   std::size_t num_displayed_ = 0;
   std::size_t num_popped_ = 0;

@@ -1,7 +1,7 @@
-// Frames whose planes are somebody else's array.
+// Frames whose planes are in an array with another owner.
 //
-// The frames share one reference to the memory, which is released when the last of them, and whatever libav made of
-// them, is gone. It is marked read-only: a writer to the frames gets a copy. Functions; nothing is kept.
+// The frames share one reference to the memory. It is released after the last of them, and everything that libav made
+// from them, is destroyed. It is marked read-only: a writer to the frames gets a copy. Stateless functions.
 
 #pragma once
 

@@ -1,8 +1,7 @@
-// A resampler of libswresample, whose filter may have been computed before.
+// A resampler of libswresample that reuses filters computed before.
 //
-// For a second of sound, computing the filter takes longer than applying it. So each thread keeps the few
-// resamplers that it used last. `swr_init` starts one from the beginning again, and keeps nothing but the filter. One
-// thread per object.
+// For a second of sound, computing the filter takes longer than applying it. So each thread keeps the few resamplers
+// that it used last. `swr_init` resets one and keeps only the filter. One thread per object.
 
 #pragma once
 
@@ -25,12 +24,12 @@ class Resampler {
   Resampler(const Resampler&) = delete;
   Resampler& operator=(const Resampler&) = delete;
 
-  // Starts one in the place of that which there was. Returns libav's code, negative if it refuses the parameters.
+  // Starts a resampler, replacing the previous one. Returns libav's code, negative if it refuses the parameters.
   int start(const Side& in, const Side& out);
   // Null until `start` has succeeded.
   SwrContext* get() const noexcept { return context_.get(); }
 
-  // What a resampler depends on.
+  // The parameters that a resampler depends on.
   struct Parameters {
     struct End {
       AVChannelOrder order = AV_CHANNEL_ORDER_UNSPEC;

@@ -1,11 +1,11 @@
-// Planar YUV of 8 bits, scaled down to rgb24, or of an odd height and not scaled, with the bits of libswscale in less than half of
-// its time.
+// Converts 8-bit planar YUV to rgb24, scaled down, or unscaled with an odd height. Gives the same bits as libswscale in
+// less than half the time.
 //
-// libswscale goes from planes to rgb24 in one step, whose vertical filter is plain C. To planes it has vector code with
-// the same rounding (`accurate_rnd`). So planes are scaled to 4:2:2, which is what it holds chroma at for rgb24; of a picture that
-// keeps its size only chroma is. What its tables of colours hold is computed (Kernels::swscale_to_rgb). It holds luma beyond
-// 0 and 255, where a filter overshoots, until the tables; pictures in which that may be are left to it.
-// One thread per object.
+// libswscale converts planes to rgb24 in one step, whose vertical filter is plain C. For planes as output it has vector
+// code with the same rounding (`accurate_rnd`). So this scales the planes to 4:2:2, the chroma resolution that
+// libswscale uses for rgb24; for a picture that keeps its size, only the chroma. The colour tables are computed instead
+// (Kernels::swscale_to_rgb). Where a filter overshoots, libswscale keeps luma beyond 0 and 255 up to the tables;
+// pictures where this may happen are left to libswscale. One thread per object.
 
 #pragma once
 
@@ -28,13 +28,13 @@ class RgbScaler {
     const int* matrix = nullptr;  // of sws_getCoefficients
   };
 
-  // None for tasks that are not known to give the same bits.
+  // None for tasks where the same bits are not certain.
   static std::optional<RgbScaler> make(const Task& task);
 
-  // Whether the picture keeps its size, and libswscale's short way for that does not take it: the height is odd.
+  // Whether the picture keeps its size and has an odd height, which libswscale's fast path does not support.
   static bool keeps_odd_size(const Task& task) noexcept;
 
-  // Writes `height` rows; no byte beside the pixels is touched. False, with rows half written, if libswscale has to do it.
+  // Writes `height` rows, and no bytes outside the pixels. False, with rows partly written, if libswscale must do it.
   bool scale(const AVFrame& frame, std::uint8_t* out, std::ptrdiff_t stride);
 
  private:

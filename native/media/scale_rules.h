@@ -1,7 +1,7 @@
-// What libavfilter's `scale` tells libswscale about colours, which differs between versions of FFmpeg; found out by scaling a
-// small picture with it.
+// Finds what libavfilter's `scale` tells libswscale about colours, which differs between versions of FFmpeg, by scaling
+// a small picture with it.
 //
-// Values, but for what was found out, which the process keeps. Safe to call from any thread.
+// Values, except for the findings, which the process keeps. Safe to call from any thread.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace spdl {
 
-// What decides how a picture is scaled, beside its content.
+// Everything besides its content that decides how a picture is scaled.
 struct ScaleCase {
   int width = 0, height = 0, format = -1, range = 0, matrix = 0;  // of the picture; as AVFrame has them
   int to_width = 0, to_height = 0;
@@ -38,7 +38,7 @@ struct ScaleFacts {
 // millisecond. kUnknown, too, for pictures that the filter refuses.
 ScaleFacts find_scale_facts(const ScaleCase& wanted);
 
-// A context for libswscale, and what it was told of the picture.
+// A context for libswscale, and the colour parameters that it was given.
 struct ScaleContext {
   av::ScalerPtr context;
   bool is_full_range = false;

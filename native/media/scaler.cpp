@@ -23,8 +23,8 @@ namespace {
 
 constexpr const char* kAction = "scale a picture";
 
-// libswscale works on so many pixels at a time. It may round up, and write beyond the end of rows that do not end on it;
-// on those that do it never did (16 formats to 7, 55 sizes, 7 algorithms, guarded on both sides).
+// libswscale works on this many pixels at a time. It may round up, and write beyond the end of rows that do not end on
+// it; on those that do it never did (16 formats to 7, 55 sizes, 7 algorithms, guarded on both sides).
 constexpr int kWidthMultiple = 16;
 
 // Setting up RgbScaler and trying it costs as much as two pictures; it is worth that for more than a few.

@@ -21,8 +21,8 @@ struct ScaleTarget {
   AVPixelFormat format = AV_PIX_FMT_NONE;
 };
 
-// The target of a filter description that only scales: an optional `scale` with numbers as sizes and flags, and a `format` of one
-// pixel format. None for all other descriptions.
+// The target of a filter description that only scales: an optional `scale` with numbers as sizes and flags, and a
+// `format` of one pixel format. None for all other descriptions.
 std::optional<ScaleTarget> parse_scale(const std::string& description);
 
 class Scaler {

@@ -1,6 +1,6 @@
 // Seeking an opened container to a time, in the way that its format needs.
 //
-// Remembers what it has found out about the file. One thread per object.
+// Caches what it finds out about the file. One thread per object.
 
 #pragma once
 
@@ -17,8 +17,8 @@ namespace spdl {
 class Seeker {
  public:
   // Moves the input to a key frame of the stream at or before that time, in the stream's time base. The caller has to check
-  // where it lands. False if the format cannot seek, or the seek failed; the input must then be opened anew to be read.
-  // Throws Error: kDemux, kTimeout; Cancelled. All calls must be with the same input.
+  // where it lands. False if the format cannot seek, or the seek failed; reopen the input then before reading. Throws
+  // Error: kDemux, kTimeout; Cancelled. All calls must be with the same input.
   bool seek(Input& input, int stream, std::int64_t ticks);
 
   // Whether time stamps of the stream after a seek equal those of reading from the start.

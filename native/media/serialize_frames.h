@@ -1,4 +1,4 @@
-// Frames as bytes for another process, and back. Planes are not copied: they are sent from where they lie.
+// Serializes frames for another process, and back. Planes are not copied: they are sent from their own memory.
 //
 // The in-band bytes, little endian:
 //

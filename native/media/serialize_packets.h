@@ -1,4 +1,4 @@
-// Packets as bytes, to be kept or sent to another process, and back.
+// Serializes packets, to store them or send them to another process, and back.
 //
 // The in-band bytes, little endian:
 //
@@ -11,7 +11,7 @@
 //
 // Each out-of-band buffer is the data of one packet with the same padding, in the order of the packets.
 //
-// Anything else is refused. The encoded data itself is left to the decoder to check.
+// Anything else is refused. Only the decoder checks the encoded data itself.
 
 #pragma once
 

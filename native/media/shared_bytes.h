@@ -1,4 +1,4 @@
-// Bytes and what keeps them in memory: how packets and frames are sent to another process and received without a copy.
+// Bytes with their owner, to send packets and frames to another process and receive them without a copy.
 //
 // Values: copies share the memory, which nobody writes to. The owner may be dropped on any thread.
 
@@ -30,12 +30,12 @@ struct Serialized {
 // copied in the same time.)
 inline constexpr std::size_t kMinOutOfBand = std::size_t{32} << 10;
 
-// Bytes of memory that libav counts the references to.
+// Bytes of memory that is reference-counted by libav.
 SharedBytes share(const AVBufferRef& reference, std::span<const std::uint8_t> bytes);
-// The first `size` bytes of a buffer, which they own.
+// The first `size` bytes of a buffer; the result owns the buffer.
 SharedBytes share(Buffer memory, std::size_t size);
 
-// A read-only reference for libav to these bytes, which are some of the owner's.
+// A read-only libav reference to these bytes, which are part of the owner's.
 av::BufferRefPtr reference_to(const SharedBytes& owner, std::span<const std::uint8_t> bytes);
 
 }  // namespace spdl

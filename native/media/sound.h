@@ -1,9 +1,9 @@
-// Sound as a model wants it: a window of a stream, at any sample rate, number of channels and element type, in exactly
-// the samples that the window has.
+// Loads sound as models need it: a window of a stream, at any sample rate, number of channels and element type, with
+// exactly the samples of the window.
 //
 // The rule of all windows: sample k of the output rate has the time k / rate and is in the window if start <= time <
-// end. Samples are those of resampling the whole stream: what a resampler looks at before and after the window is
-// decoded too, and it starts where a sample of the input and one of the output have the same time.
+// end. Samples equal those of resampling the whole stream: the input that a resampler needs before and after the window
+// is decoded too, and resampling starts where an input sample and an output sample have the same time.
 
 #pragma once
 
@@ -21,7 +21,7 @@ namespace spdl {
 struct SoundRequest {
   std::optional<TimeWindow> window;         // none: everything
   std::optional<double> start;              // in seconds, instead of a window; needs num_samples
-  std::optional<double> share;              // instead of a start, of the places where one may be: [0, 1)
+  std::optional<double> share;              // instead of a start: its fraction of the range of possible starts, [0, 1)
   std::optional<std::int64_t> num_samples;  // of the result: cut, or padded with silence
   int sample_rate = 0;                      // 0: that of the stream
   int num_channels = 0;                     // 0: those of the stream
@@ -38,12 +38,13 @@ struct Sound {
   int sample_rate = 0;
   std::int64_t num_samples = 0;  // of each channel
   std::int64_t first = 0;        // position of the first sample in time, in samples
-  // Those that the stream has; the rest is silence of padding: `silence_before` samples, and what is left behind.
+  // Samples that the stream has; the rest is silent padding: `silence_before` samples before them, and the remainder
+  // after.
   std::int64_t num_valid = 0;
   std::int64_t silence_before = 0;
 };
 
-// Throws Error: kStreamNotFound, kDemux, kDecode, kFilter (that cannot be resampled), kConvert (the window has no
+// Throws Error: kStreamNotFound, kDemux, kDecode, kFilter (resampling is not possible), kConvert (the window has no
 // sample); std::bad_alloc; Cancelled.
 Sound load_sound(Demuxer& demuxer, const SoundRequest& request);
 

@@ -1,4 +1,4 @@
-// The samples of a span of time, at the rate, number of channels and element type that were asked for, from decoded frames.
+// Makes the samples of a time span, at the requested rate, number of channels and element type, from decoded frames.
 
 #pragma once
 
@@ -17,20 +17,20 @@
 
 namespace spdl {
 
-// Samples of input on either side of a sample of output that the resampler looks at.
+// Number of input samples on either side of an output sample that the resampler needs.
 std::int64_t reach_of(int in_rate, int out_rate) noexcept;
 
 // Takes frames whose time stamps are positions (SampleWindow::place) and keeps a span. One thread per object.
 //
-// Samples are those of resampling the whole stream, if the first frame begins `reach_of` before the span.
+// Samples equal those of resampling the whole stream if the first frame begins `reach_of` before the span.
 class SoundExcerpt {
  public:
-  // Within what can be added and multiplied.
+  // Small enough to add and multiply without overflow.
   static constexpr std::int64_t kFar = std::int64_t{1} << 52;
   // The end of a span that goes on until the stream ends.
   static constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
-  // `span_of(rate)` gives the span at a sample rate. `is_gapless`: what is missing in the stream becomes silence.
+  // `span_of(rate)` gives the span at a sample rate. `is_gapless`: gaps in the stream become silence.
   SoundExcerpt(const SoundRequest& request, bool is_gapless, std::function<SampleSpan(int)> span_of);
 
   // Before the first frame. `origin`: of the stream's first sample, in seconds.
@@ -86,12 +86,12 @@ class SoundExcerpt {
   int in_rate_ = 0, in_format_ = -1, out_rate_ = 0;
   ChannelLayout in_layout_, out_layout_;
   Resampler resampler_;
-  int unit_rate_ = 1;            // what positions of input count in: the rate of the first frame
+  int unit_rate_ = 1;            // unit of input positions: the rate of the first frame
   std::int64_t next_in_ = 0;     // position behind all samples of input
   std::int64_t next_out_ = 0;    // position of the next sample of output
-  SampleSpan span_;              // that is wanted, in samples of output
-  std::int64_t first_kept_ = 0;  // position of the first one that was
-  std::int64_t count_ = 0;       // of those that were
+  SampleSpan span_;              // wanted samples, in samples of output
+  std::int64_t first_kept_ = 0;  // position of the first kept sample
+  std::int64_t count_ = 0;       // number of kept samples
   std::size_t room_ = 0;         // in samples
   Buffer memory_;
   std::vector<std::uint8_t*> rows_;

@@ -1,7 +1,8 @@
-// The source of a container's bytes for libav: memory, a file, a URL, or what other code reads.
+// The source of a container's bytes for libav: memory, a file, a URL, or a source that other code reads.
 //
-// libav does not open files itself: it would take some names for URLs, patterns or protocols, and could not be interrupted while it
-// reads a pipe. Owns what it opens; data in memory belongs to the caller and must outlive it. One thread per object.
+// libav does not open files itself, because it would take some names for URLs, patterns or protocols, and could not be
+// interrupted while it reads a pipe. Owns what it opens; data in memory belongs to the caller and must outlive it. One
+// thread per object.
 
 #pragma once
 
@@ -48,9 +49,10 @@ class SourceIo {
 
   AVIOContext* context() const noexcept { return io_; }
   bool is_url() const noexcept { return url_ != nullptr; }
-  // The first bytes that fit, if they can be read again; else none. Throws as ByteRanges does.
+  // The first bytes, as many as fit, if they can be read again; else none. Throws as ByteRanges does.
   std::span<const std::uint8_t> start(std::span<std::uint8_t> into) const;
-  // Throws what ended a read in libav, which knows only that it failed: Error; Cancelled. There is no more to be read.
+  // Throws the error that ended a read in libav, which knows only that the read failed: Error; Cancelled. Nothing more
+  // can be read.
   void throw_if_failed() const;
 
  private:

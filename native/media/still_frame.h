@@ -7,9 +7,9 @@
 
 namespace spdl {
 
-// Completes what a frame says of its colours: a range, where the codec has only one; the format of Targa with alpha;
-// colours that are not multiplied by alpha. `data`: what it was decoded from, if that is a whole file. Does nothing to
-// what no codec of still images decoded. Throws Error(kDecode).
+// Completes a frame's colour properties: the range, if the codec has only one; the format of Targa with alpha; undoes
+// multiplication by alpha. `data`: the whole file that it was decoded from, if there is one. Does nothing for frames
+// that were not decoded by a codec of still images. Throws Error(kDecode).
 void correct_still(AVFrame& frame, AVCodecID codec, Bytes data);
 
 }  // namespace spdl

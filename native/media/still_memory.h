@@ -1,4 +1,4 @@
-// Memory for a picture that is put together or decoded here.
+// Allocates memory for a picture that is assembled or decoded here.
 
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace spdl {
 
-// For the frame's format and size. What lies between its rows is zero: libswscale, which takes pixels in pairs, reads one more than
-// an odd row has, and a picture must not depend on what the memory held before. Throws Error(kDecode).
+// For the frame's format and size. The padding between rows is zero: libswscale processes pixels in pairs and reads one
+// pixel past an odd row, and a picture must not depend on earlier contents of the memory. Throws Error(kDecode).
 void allocate_pixels(AVFrame& frame);
 
 }  // namespace spdl

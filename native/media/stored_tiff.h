@@ -1,7 +1,7 @@
-// TIFF whose strips are stored instead of compressed, so that FFmpeg's decoder has nothing left to unpack.
+// Rewrites TIFF with strips stored instead of compressed, so that FFmpeg's decoder has nothing to unpack.
 //
-// That decoder knows what the samples mean, but takes most of its time for LZW and for zlib: unpack_lzw and libdeflate take less than
-// half of it. So what is common is unpacked here, into one strip.
+// That decoder knows what the samples mean, but spends most of its time on LZW and zlib: unpack_lzw and libdeflate take
+// less than half of it. So common files are unpacked here, into one strip.
 
 #pragma once
 
@@ -13,10 +13,10 @@
 
 namespace spdl {
 
-// A file with the same fields, of those that its first image's pixels depend on, and the same samples, which `into` then has room
-// for. So many zeros follow it as `padding` says. Nothing for what is not compressed by LZW or deflate, has other samples than whole
-// bytes one pixel after another in strips, is damaged, which the decoder is to judge, or very large.
-// `tiff` must not change meanwhile.
+// A file in `into` with the fields that its first image's pixels depend on, and the same samples. `padding` zero bytes
+// follow it. None for files that are not compressed by LZW or deflate, whose samples are not whole bytes stored pixel
+// by pixel in strips, that are damaged (left to the decoder), or that are very large. `tiff` must not change during the
+// call.
 std::optional<Bytes> with_stored_strips(Bytes tiff, Buffer& into, std::size_t padding);
 
 }  // namespace spdl

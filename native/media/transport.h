@@ -1,7 +1,8 @@
-// MPEG transport streams where their counters jump (ISO/IEC 13818-1, 2.4.3.3): is something lost, or do two streams meet?
+// Decides for MPEG transport streams whose counters jump (ISO/IEC 13818-1, 2.4.3.3) whether data is lost or two streams
+// were joined.
 //
-// Segments that were put one behind the other play everywhere, but each counts from 0. libav marks the last packet before such
-// a joint as damaged, as it does where something is missing.
+// Concatenated segments play everywhere, but each counts from 0. libav marks the last packet before such a joint as
+// damaged, as it does when data is missing.
 
 #pragma once
 
@@ -16,12 +17,12 @@ namespace spdl {
 
 bool is_transport_stream(const AVFormatContext& context) noexcept;
 
-// Packets of one stream, in their order, of which libav marks the first one as damaged: it means that one or the next. Whether
-// nothing is missing: they are whole, and where the counter jumps, time goes on or starts anew, with a key frame. Reads the
-// container there, and goes back to where it was; false where it cannot.
+// `packets`: of one stream, in order; libav has marked the first one as damaged and means that one or the next. Returns
+// whether nothing is missing: the packets are whole, and where the counter jumps, time continues or restarts, with a
+// key frame. Reads the container there and returns to its position; false if it cannot.
 bool is_joint(AVFormatContext& context, std::span<const AVPacket* const> packets) noexcept;
 
-// How many packets that takes.
+// How many packets `is_joint` needs.
 inline constexpr std::size_t kAroundJoint = 3;
 
 }  // namespace spdl

@@ -13,13 +13,14 @@
 
 namespace spdl {
 
-// Of the library in use; empty: this build has none.
+// Of the library in use; empty if this build has none.
 std::string libwebp_version();
 
-// The file that libwebp was loaded from; empty: unknown, or this build has none.
+// The file that libwebp was loaded from; empty if unknown or if this build has none.
 const char* libwebp_path() noexcept;
 
-// Decodes a file with one picture. Its range of colours is left to correct_still. Null for what FFmpeg is to decode.
+// Decodes a file with one picture. Its range of colours is left to correct_still. Null for data that FFmpeg must
+// decode.
 av::FramePtr decode_webp(Bytes webp, std::int64_t max_pixels);
 
 }  // namespace spdl

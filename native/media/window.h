@@ -1,7 +1,7 @@
 // Chooses the packets that are needed to decode a window of time. Looks at packets only, and reads nothing.
 //
-// A collector is offered the packets of one stream in the order of the container until it needs no more; `finish` then returns
-// those to keep. One thread per object.
+// Offer a collector the packets of one stream in the order of the container until it needs no more; `finish` then
+// returns those to keep. One thread per object.
 
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace spdl {
 
-// Of a video: from a key frame early enough for pictures to be right from the start of the window on, to the last picture in the
-// window, in decoding order.
+// For video: keeps packets from a key frame early enough that pictures are right from the start of the window on, to
+// the last picture in the window, in decoding order.
 class VideoCollector {
  public:
   struct Stream {
@@ -30,7 +30,7 @@ class VideoCollector {
 
   // False if no later packet is needed.
   bool offer(av::PacketPtr packet);
-  // Whether the packets begin too late to decode the window, so that the caller has to seek further back.
+  // Whether the packets begin too late to decode the window, so that the caller must seek further back.
   bool began_too_late() const noexcept { return began_too_late_ || !has_key_ || (!stream_.from_start && !begins_clean_); }
   std::vector<av::PacketPtr> finish();
 
@@ -51,8 +51,8 @@ class VideoCollector {
   std::size_t num_late_ = 0;  // pictures that are displayed after the window
 };
 
-// What a decoder needs before the first wanted packet, to give the same samples as if it had decoded the whole stream: packets,
-// a duration, and bytes of data, all of them.
+// What a decoder needs before the first wanted packet, to give the same samples as if it had decoded the whole stream.
+// All three must be met: packets, a duration, and bytes of data.
 struct Preroll {
   std::size_t num_packets = 0;
   double seconds = 0;
@@ -61,14 +61,15 @@ struct Preroll {
   std::size_t num_after_bytes = 0;      // packets between those bytes and the wanted packet
 };
 
-// What samples are for: they go through filters, which look at more of them before the window; or nothing outside of the
-// window is looked at.
+// What the samples are for: filters, which also read samples before the window; or only the samples of the window
+// itself.
 enum class SoundUse { kFilter, kExactly };
 
 Preroll preroll_of(const AVCodecParameters& parameters, SoundUse use) noexcept;
 
-// Of audio: packets that overlap the window, packets before them that bring the decoder into the right state, and packets of a
-// hundredth of a second after them, which a resampler needs for the last samples (libswresample: 16 samples of the lower rate).
+// For audio: keeps packets that overlap the window, packets before them that bring the decoder into the right state,
+// and packets of a hundredth of a second after them, which a resampler needs for the last samples (libswresample: 16
+// samples of the lower rate).
 class AudioCollector {
  public:
   AudioCollector(TimeWindow window, AVRational time_base, Preroll preroll, bool from_start)

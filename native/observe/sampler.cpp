@@ -23,10 +23,11 @@ namespace spdl {
 namespace {
 
 constexpr int kNone = -1;
-// CPU time is measured of calls that take longer, and of one in so many of the others: the clock is a system call.
+// CPU time is measured for calls that take longer, and for a fraction of the others, because the clock is a system
+// call.
 constexpr double kLongCall = 200e-6;
 constexpr int kMeasuredEvery = 32;
-// Looks that cost too much, as with many threads, become rarer, but not so rare that nothing is seen.
+// If observations cost too much, as with many threads, they become rarer, but at most by this factor.
 constexpr double kMostStretch = 10;
 
 struct Slot {
@@ -127,7 +128,7 @@ struct Sampler::State {
     if (*reinterpret_cast<const volatile int*>(words + 1) == 0 || thread_state == 0) {
       return 0;
     }
-    // The thread may have ended meanwhile, and its state have been freed: the kernel reads it.
+    // The thread may have ended and its state may have been freed, so the kernel reads it.
     const auto tid = read_word(thread_state + gil.tid_offset);
     return tid ? static_cast<pid_t>(*tid) : 0;
   }

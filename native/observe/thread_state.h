@@ -1,11 +1,11 @@
-// What another thread of this process is doing at this moment, as Linux tells it in /proc/self/task.
+// What another thread of this process is doing at this moment, as Linux reports it in /proc/self/task.
 //
-// A thread that runs, or would if it had a CPU, is "running". One that sleeps is in a system call, which
-// /proc/self/task/T/syscall names with its arguments: a futex whose word is one of the GIL's waits for the GIL, any other
+// A thread that runs, or waits for a CPU, is "running". A sleeping thread is in a system call, which
+// /proc/self/task/T/syscall shows with its arguments: a futex on a word of the GIL is a wait for the GIL, any other
 // futex is a lock, and everything else is I/O, a sleep or a wait for another process. See proc(5).
 //
-// The file is opened once for each thread and read again and again: a read takes 1.5 us, and opening it would take 5 more.
-// Nothing needs the GIL or stops the thread.
+// The file is opened once for each thread and then reread: a read takes 1.5 us, and opening would add 5 us. Nothing
+// needs the GIL or stops the thread.
 
 #pragma once
 
@@ -24,10 +24,10 @@ struct Sleep {
   std::uintptr_t word;  // of the futex
 };
 
-// Number of the calling thread, as the kernel counts threads; -1 where there is none.
+// The kernel's number of the calling thread; -1 where there is none.
 pid_t this_thread() noexcept;
 
-// A thread of this process that is looked at. Not thread-safe. Keeps one file open, from the first look on.
+// An observed thread of this process. Not thread-safe. Keeps one file open from the first observation on.
 class WatchedThread {
  public:
   explicit WatchedThread(pid_t tid) noexcept : tid_(tid) {}
@@ -37,17 +37,17 @@ class WatchedThread {
 
   pid_t tid() const noexcept { return tid_; }
 
-  // What it sleeps in. Nothing, with `is_running` true, if it runs; nothing, with false, if it cannot be told: the
-  // thread has ended, no more files can be opened, or this system has no such files.
+  // The system call that it sleeps in. None with `is_running` true if it runs; none with false if unknown: the thread
+  // has ended, no more files can be opened, or this system has no such files.
   std::optional<Sleep> sleep(bool& is_running) noexcept;
 
-  // Its state. `gil_word`: the futex word that a thread was seen on while it waited for the GIL; 0: not known.
+  // Its state. `gil_word`: the futex word on which a thread slept while it waited for the GIL; 0 if unknown.
   std::optional<ThreadState> state(std::uintptr_t gil_word) noexcept;
 
-  // Closes the file. The next look opens it again.
+  // Closes the file. The next observation opens it again.
   void close() noexcept;
 
-  // Whether a look has found that it had ended.
+  // Whether an observation has found that the thread had ended.
   bool has_ended() const noexcept { return has_ended_; }
 
  private:
@@ -56,13 +56,14 @@ class WatchedThread {
   bool has_ended_ = false;
 };
 
-// CPU time of a thread of this process, in seconds; nothing if it has ended.
+// CPU time of a thread of this process, in seconds; none if it has ended.
 std::optional<double> cpu_time_of(pid_t tid) noexcept;
 
 // CPU time of the calling thread, in seconds.
 double this_cpu_time() noexcept;
 
-// Copies a word of this process; nothing if the address is not mapped. The memory may be freed at any moment.
+// Copies a word of this process's memory; none if the address is not mapped. Safe even if the memory is freed at any
+// moment.
 std::optional<std::uintptr_t> read_word(std::uintptr_t address) noexcept;
 
 }  // namespace spdl

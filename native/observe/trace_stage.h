@@ -1,4 +1,4 @@
-// The tracks of one stage in a trace: as many as it had calls at the same time.
+// The tracks of one stage in a trace: one for each of the calls that ran at the same time.
 
 #pragma once
 
@@ -12,10 +12,10 @@ namespace spdl {
 
 class TraceStage {
  public:
-  // Number of the track for a slice, from 0; perhaps one more than there are: then `add` it.
+  // Number of the track for a slice, from 0. If it equals the number of tracks, `add` one.
   //
-  // Slices come in the order of their ends. The track that became free last is the best: it leaves those that have been
-  // free for long to slices that began earlier.
+  // Slices must come in the order of their ends. The track that became free last is the best choice: tracks that have
+  // been free for longer stay available for slices that began earlier.
   std::size_t choose(double began, double ended);
 
   void add(TraceTrack track) { tracks_.push_back(std::move(track)); }
@@ -24,7 +24,7 @@ class TraceStage {
 
  private:
   std::vector<TraceTrack> tracks_;
-  std::vector<double> ends_;  // of the newest slice of each
+  std::vector<double> ends_;  // the end of each track's newest slice
 };
 
 }  // namespace spdl

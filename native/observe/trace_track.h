@@ -1,6 +1,6 @@
-// The lines of a trace for the calls on one track: JSON of which only four numbers differ.
+// The lines of a trace for the calls on one track: JSON in which only four numbers vary.
 //
-// Python's conversion of a time stamp of 16 digits takes longer than all of this.
+// Formatting one 16-digit time stamp in Python takes longer than all of this.
 
 #pragma once
 
@@ -12,14 +12,14 @@ namespace spdl {
 
 class TraceTrack {
  public:
-  // A line is `head`, the name, `middle`, the times, the flow, and `tail`. `offset` is added to the times of beginnings,
-  // in microseconds, and `first_flow` to the numbers of items.
+  // A line is `head`, the name, `middle`, the times, the flow, and `tail`. `offset`, in microseconds, is added to start
+  // times, and `first_flow` to item numbers.
   TraceTrack(std::string head, std::string middle, std::string tail, double offset, std::uint64_t first_flow);
 
-  // Appends the line of a call on this item, or on a batch of it and so many more. Times in seconds.
+  // Appends the line of a call on this item, or on a batch of it and `num_more` others. Times in seconds.
   void append_call(std::string& text, std::int64_t item, std::size_t num_more, double began, double ended) const;
 
-  // Appends the line of a wait. It belongs to no flow.
+  // Appends the line of a wait, which belongs to no flow.
   void append_wait(std::string& text, double began, double ended) const;
 
  private:

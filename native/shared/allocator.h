@@ -1,8 +1,8 @@
-// Which parts of a range are taken. It knows offsets only, and touches no memory.
+// Tracks which parts of a range are allocated. Handles offsets only, and touches no memory.
 //
-// Best fit: the smallest hole that will do, of equal ones the last that was freed, which may still be in a cache; the low
-// end of it. Neighbouring holes are one. So what is used stays together at the low end, and memory that was used is used
-// again before more is touched. Knuth, The Art of Computer Programming, vol. 1, section 2.5.
+// Best fit: takes the low end of the smallest hole that is large enough; of equal ones, the one freed last, which may
+// still be in a cache. Neighbouring holes are merged. So allocations stay together at the low end, and used memory is
+// reused before fresh memory is touched. Knuth, The Art of Computer Programming, vol. 1, section 2.5.
 //
 // Both operations are logarithmic in the number of holes. One thread per object.
 
@@ -24,9 +24,9 @@ class Allocator {
 
   explicit Allocator(std::size_t size);
 
-  // Offset of `size` bytes; none if no hole is as large. `size` is a positive multiple of kUnit.
+  // Offset of `size` bytes; none if no hole is large enough. `size` is a positive multiple of kUnit.
   std::optional<std::size_t> take(std::size_t size);
-  // What was taken, whole.
+  // Frees a whole allocation.
   void give_back(std::size_t offset, std::size_t size);
 
   std::size_t num_bytes_used() const noexcept { return num_bytes_used_; }
@@ -41,7 +41,7 @@ class Allocator {
  private:
   struct Hole {
     std::size_t size;
-    std::uint64_t age;  // falls with every hole that is made: of equal sizes the last comes first
+    std::uint64_t age;  // decreases with every new hole: of equal sizes, the newest comes first
   };
   using Holes = std::map<std::size_t, Hole>;
 

@@ -13,7 +13,7 @@
 
 namespace spdl {
 
-// What both processes must agree on. They run the same build; the number tells a descriptor that went astray.
+// What both processes must agree on. They run the same build; the magic number detects a wrong descriptor.
 struct Area::Header {
   std::uint64_t magic;
   std::uint64_t size;
@@ -84,7 +84,7 @@ Area::Area(int fd, int bell_read_fd, int bell_write_fd, bool maps_data)
   place(static_cast<std::uint32_t>(num_blocks));
 }
 
-// Sparse, and not counted as taken: only what is written takes memory.
+// The file is sparse: only written pages take memory.
 void Area::map(std::size_t file_size) {
   void* address =
       ::mmap(nullptr, file_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file_.fd(), 0);
@@ -95,7 +95,7 @@ void Area::map(std::size_t file_size) {
   mapped_ = file_size;
 }
 
-// All is zero in a new file, which is how these begin: they need no constructor.
+// A new file is all zeros, which is the initial state of these objects, so they need no constructor.
 void Area::place(std::uint32_t num_blocks) noexcept {
   const std::size_t rows = num_rows(num_blocks);
   std::uint8_t* at = base_ + sizeof(Header);
@@ -139,7 +139,7 @@ bool Area::has(const void* address, std::size_t num_bytes) const noexcept {
 
 void Area::close() noexcept {
   file_.close();
-  if (!is_inherited()) {  // else a thread that is not here may have had the bell's lock
+  if (!is_inherited()) {  // else a thread that does not exist here may have held the bell's lock
     bell_.close();
   }
 }

@@ -1,17 +1,17 @@
-// Memory that two processes have mapped: a control part, which both change with atomic operations, and the data behind
-// it.
+// Memory that two processes have mapped: a control part, which both change with atomic operations, followed by the
+// data.
 //
 //   control   sizes; a few counters (`word`); for each block how many references there are to it; which blocks have none
 //             any more; whether somebody waits for the doorbell
 //   data      what the blocks are made of. Which part belongs to which block only their owner knows, not this.
 //
-// A block is a number. Its count is changed where a reference is made or dropped, in either process, on any thread, and
-// the thread that drops the last one marks it in a bit map, which the owner collects: neither has to wait for the
-// other, and the death of either at any instruction leaves nothing that the other could trip over. The bit map has a
-// summary, so that collecting costs in proportion to what was freed.
+// A block is a number. Any thread of either process changes a block's count when it makes or drops a reference. The
+// thread that drops the last one marks the block in a bitmap, which the owner collects. Neither process waits for the
+// other, and if one dies at any instruction, the shared state stays valid for the other. The bitmap has a summary, so
+// the cost of collecting is proportional to the number of freed blocks.
 //
-// The mapping stays while there is a shared_ptr to the area; its descriptors go with `close`. Thread-safe, except
-// that `close` may run at the same time as `drop` only. In a forked child `drop` and `ring` do nothing (see process.h).
+// The mapping lives as long as a shared_ptr to the area; `close` closes the descriptors. Thread-safe, except that only
+// `drop` may run at the same time as `close`. In a forked child `drop` and `ring` do nothing (see process.h).
 
 #pragma once
 
@@ -33,9 +33,9 @@ class Area {
 
   // Makes the file, with room for `size` bytes of data. Throws std::system_error.
   Area(std::size_t size, std::uint32_t num_blocks, bool has_bell);
-  // Maps what another process made. Takes the descriptors over; the bell's are -1 where there is none. Throws
-  // std::system_error, also (EINVAL) for a file that is no area. Without `maps_data` only the control part is mapped:
-  // for a process without address space for the rest, which reads the file instead and drops the blocks.
+  // Maps the area of another process. Takes over the descriptors; the bell's are -1 without a bell. Throws
+  // std::system_error, also (EINVAL) for a file that is not an area. Without `maps_data` only the control part is
+  // mapped: for a process without enough address space for the rest, which reads the file instead and drops the blocks.
   Area(int fd, int bell_read_fd, int bell_write_fd, bool maps_data = true);
   ~Area();
   Area(const Area&) = delete;
@@ -49,25 +49,25 @@ class Area {
   Doorbell& bell() noexcept { return bell_; }
   // Where the data begins in the file.
   std::size_t data_offset() const noexcept { return static_cast<std::size_t>(data_ - base_); }
-  // It was made before this process was forked off.
+  // Whether it was made before this process was forked.
   bool is_inherited() const noexcept;
-  // A second mapping, with descriptors of its own. Throws std::system_error.
+  // A second mapping, with its own descriptors. Throws std::system_error.
   std::shared_ptr<Area> duplicate() const;
   bool has(const void* address, std::size_t num_bytes) const noexcept;
   void close() noexcept;
 
-  // Numbers to be shared, zero at first, each on a cache line of its own.
+  // A shared number, initially zero, on its own cache line.
   std::atomic<std::uint64_t>& word(std::uint32_t index) const noexcept { return words_[index].value; }
 
-  // One more, or several, references to a block.
+  // Adds references to a block.
   void add(std::uint32_t block, std::uint32_t count = 1) const noexcept {
     counts_[block].fetch_add(count, std::memory_order_relaxed);
   }
-  // Drops a reference. The last one also wakes those that wait.
+  // Drops a reference. Dropping the last one also wakes a waiting process.
   void drop(std::uint32_t block) noexcept;
-  // How many blocks have references. It takes a look at each.
+  // How many blocks have references. Checks every block.
   std::uint32_t num_used() const noexcept;
-  // Calls visit(block) for each block that has no reference any more, once. For the owner of the blocks.
+  // Calls visit(block) once for each block whose last reference was dropped. For the owner of the blocks.
   template <class Visit>
   void collect(Visit&& visit) const {
     for (std::uint32_t i = 0; i < num_summaries_; ++i) {
@@ -83,8 +83,8 @@ class Area {
     }
   }
 
-  // Waiting for the other side: announce, look at the shared state once more, then bell().wait; and the other way
-  // round, change the state, then ring, which costs a system call only if somebody announced it.
+  // To wait for the other side: announce, check the shared state again, then call bell().wait. To wake it: change the
+  // state, then ring, which costs a system call only if the other side announced a wait.
   void announce_wait() const noexcept;
   void ring() noexcept;
 
@@ -110,15 +110,15 @@ class Area {
   // In the control part.
   Header* header_ = nullptr;
   Word* words_ = nullptr;
-  std::atomic<std::uint64_t>* summaries_ = nullptr;  // a bit for each of freed_ that may have bits
+  std::atomic<std::uint64_t>* summaries_ = nullptr;  // one bit for each word of freed_ that may have bits set
   std::atomic<std::uint64_t>* freed_ = nullptr;      // a bit for each block
   std::atomic<std::uint32_t>* counts_ = nullptr;
 };
 
-// One reference to a block, dropped at the end; and the mapping is kept until then.
+// One reference to a block, dropped by the destructor. Keeps the mapping until then.
 class Lease {
  public:
-  // Takes over a reference that was counted already.
+  // Takes over a reference that is already counted.
   Lease(std::shared_ptr<Area> area, std::uint32_t block) noexcept : area_(std::move(area)), block_(block) {}
   ~Lease() {
     if (area_) {

@@ -42,8 +42,9 @@ constexpr std::size_t kReserveAtOnce = std::size_t{1} << 16;
 // States of the reader.
 constexpr std::uint32_t kOpen = 1;
 constexpr std::uint32_t kClosed = 2;
-// A virtual processor that sleeps takes 25 to 50 us to be woken. Less than that, and one side that once slept is always
-// asleep when the other gives up: where measured, items took 25 us with 20, and 5 with 50, for ever.
+// Waking a sleeping virtual processor takes 25 to 50 us. With a shorter spin, once one side has slept, it is always
+// asleep when the other side gives up: measured, items took 25 us permanently with a spin of 20 us, and 5 us with 50
+// us.
 constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr std::uint32_t kMostSkipped = 63;
 
@@ -124,7 +125,7 @@ void FrameRing::map(std::size_t file_size) {
 
 void FrameRing::close_file() noexcept {
   if (is_inherited()) {
-    file_.close();  // the mutex may be held by a thread that does not exist here
+    file_.close();  // the mutex may be held by a thread that does not exist in this process
     return;
   }
   const std::lock_guard lock(mutex_);
@@ -140,8 +141,8 @@ void FrameRing::count_other(std::uint32_t count) noexcept {
   }
 }
 
-// A page without memory behind it would end this process (SIGBUS) where the system has none left. After the first round
-// all have.
+// Writing to a page without memory would end this process (SIGBUS) if the system has none left. After the first round
+// all pages have memory.
 bool FrameRing::reserve_until(std::uint64_t position) noexcept {
   const std::size_t needed = static_cast<std::size_t>(std::min<std::uint64_t>(position, capacity_));
   if (needed <= num_reserved_) {
@@ -179,7 +180,7 @@ FrameRing::Put FrameRing::put(std::span<const std::span<const std::byte>> pieces
   }
   const std::lock_guard lock(mutex_);
   const std::uint64_t end = position_ + sizeof(Record) + round_up(size, kAlign);
-  if (end - known_tail_ > capacity_) {  // a look at what the reader writes is not free
+  if (end - known_tail_ > capacity_) {  // reading what the reader writes is not free
     known_tail_ = header_->tail.load(std::memory_order_acquire);
   }
   if (end - known_tail_ > capacity_ || file_.fd() < 0 || header_->reader.load(std::memory_order_relaxed) != kOpen ||

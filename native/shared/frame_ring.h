@@ -1,15 +1,15 @@
-// A ring in shared memory for small messages of one process to another: no system call carries them.
+// A ring in shared memory for small messages from one process to another, sent without a system call.
 //
-// One side puts, the other takes. A message becomes visible as a whole when `head` moves behind it, so a writer that is
-// killed at any instruction leaves nothing torn, and the reader finds all that was put before. There is no waiting for
-// room: where there is none, `put` says so, and the message goes another way, which both sides count (`count_other`):
-// each message of the ring carries how many went the other way before it, and is taken only after those.
+// One side puts, the other takes. A message becomes visible as a whole when `head` moves past it. So a writer that is
+// killed at any instruction leaves no partial message, and the reader finds all earlier ones. `put` never waits: if
+// there is no room, it returns that, and the message is sent another way, which both sides count (`count_other`). Each
+// message in the ring carries the number of messages sent the other way before it, and is taken only after those.
 //
-// Waiting for messages goes over the other way too. The reader announces it, looks once more, and waits there; the
-// writer that finds the announcement is told to wake it. Both are sequentially consistent, so one of the two sees the
-// other.
+// Waiting for messages uses the other way too. The reader announces that it will wait, checks again, and waits there;
+// `put` tells a writer that finds the announcement to wake the reader. Both steps are sequentially consistent, so at
+// least one side sees the other.
 //
-// Thread-safe. In a forked child there is no room, and nothing to take: the memory is the parent's.
+// Thread-safe. In a forked child there is no room and there are no messages: the memory belongs to the parent.
 
 #pragma once
 
@@ -28,23 +28,23 @@ class FrameRing {
  public:
   // Makes the file, with room for `capacity` bytes: a power of two, a page or more. Throws std::system_error.
   explicit FrameRing(std::size_t capacity);
-  // Maps what another process made, and takes the descriptor over. Throws std::system_error, also (EINVAL) for a file
-  // that is no ring.
+  // Maps the ring of another process, and takes over the descriptor. Throws std::system_error, also (EINVAL) for a file
+  // that is not a ring.
   static FrameRing* attach(int fd);
   ~FrameRing();
   FrameRing(const FrameRing&) = delete;
   FrameRing& operator=(const FrameRing&) = delete;
 
   int fd() const noexcept { return file_.fd(); }  // -1 when closed
-  // Nothing is put any more. The reader does not need it.
+  // Closes the descriptor. The mapping stays. From then on `put` refuses messages; a reader does not need the descriptor.
   void close_file() noexcept;
 
   // -- the writing side
 
   enum class Put {
-    kRefused,  // there is no room, no reader yet, or none any more
+    kRefused,  // no room, or no open reader
     kDone,
-    kWaking,  // done, and the reader waits to be woken
+    kWaking,  // done, and the caller must wake the reader
   };
   // Appends one message, made of all pieces.
   Put put(std::span<const std::span<const std::byte>> pieces);
@@ -53,22 +53,21 @@ class FrameRing {
 
   // -- both sides
 
-  // So many messages went, or came, the other way.
+  // Records that `count` messages were sent or received the other way.
   void count_other(std::uint32_t count) noexcept;
 
   // -- the reading side
 
-  // From now on messages are taken. Until then `put` refuses them.
+  // Starts accepting messages. Until then `put` refuses them.
   void open_reader() noexcept;
-  // None will be taken any more. Idempotent.
+  // Stops accepting messages. Idempotent.
   void close_reader() noexcept;
-  // Appends the messages that are there to `data`, whole and in order: until it has grown by `enough` bytes. Throws
+  // Appends available messages to `data`, whole and in order, until it has grown by at least `enough` bytes. Throws
   // std::system_error (EBADMSG) if the ring is damaged.
   void take(std::vector<std::byte>& data, std::size_t enough);
-  // A message can be taken. If not, the reader is announced to wait.
+  // Whether a message can be taken. If not, announces that the reader will wait.
   bool has_message_or_announce();
-  // Waits for a message for a few microseconds without a system call, unless that has not helped of late. True if there
-  // is one.
+  // Waits for a message for some microseconds without blocking, unless recent waits were in vain. True if there is one.
   bool spin();
 
  private:
@@ -90,9 +89,9 @@ class FrameRing {
   Header* header_ = nullptr;
   std::byte* data_ = nullptr;
   std::mutex mutex_;
-  // Guarded by the mutex. The positions are this side's own: what the other one writes cannot change them.
+  // Guarded by the mutex. The positions are this side's copies: the other side cannot change them.
   std::uint64_t position_ = 0;  // of the head for a writer, of the tail for a reader
-  std::uint64_t known_tail_ = 0;  // of a writer: so far the reader has come at least
+  std::uint64_t known_tail_ = 0;  // for a writer: the reader has come at least this far
   std::uint32_t num_other_ = 0;
   std::size_t num_reserved_ = 0;
   bool is_announced_ = false;

@@ -90,7 +90,7 @@ void Sender::collect() {
 void Sender::free_block(std::uint32_t block) {
   Block& freed = blocks_[block];
   if (freed.size == 0) {
-    return;  // a count that the other side had no right to change
+    return;  // the other side has changed a count that it must not change
   }
   allocator_.give_back(freed.offset, freed.size);
   if (freed.is_slot) {
@@ -162,7 +162,7 @@ void Sender::find_unreserved(const Block& block, Ranges& unreserved) const {
   }
 }
 
-// Two threads may do the same chunk: that does no harm. A chunk with a block in it is never given back.
+// Two threads may reserve the same chunk, which does no harm. A chunk with a block in it is never given back.
 bool Sender::reserve(const Ranges& ranges) {
   if (ranges.empty()) {
     return true;

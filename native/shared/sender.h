@@ -1,13 +1,12 @@
-// The sending side of an area. It allocates the blocks, and keeps its bookkeeping in memory that the other side cannot
-// reach.
+// The sending side of an area. It allocates the blocks, and keeps its bookkeeping in private memory.
 //
-// A put copies each buffer to a block of its own and counts one reference to it, which is the receiver's. What was
-// freed meanwhile is collected first. A slot is a block that is filled in place: its count begins with the reference of
-// whoever fills it, and a put of memory within it adds one instead of copying.
+// A put first collects freed blocks, then copies each buffer to its own block and counts one reference for the
+// receiver. A slot is a block that is filled in place: its count starts with the caller's reference, and a put of
+// memory within it adds a reference instead of copying.
 //
-// Memory is asked of the system in chunks before it is first touched, so that where there is none the answer is no, and
-// not a signal. It is kept while it is used: of the chunks that are free, the highest go back if, over a window of puts
-// and the one before it, what was used at most was less than half of what is there. `trim` gives back all that is free.
+// Memory is reserved from the system in chunks before it is first touched, so that running out of memory is an error
+// and not a signal. Free chunks go back, the highest first, if the peak use over this window of puts and the previous
+// one was less than half of the reserved memory. `trim` gives back all free memory.
 //
 // Thread-safe. Copying and reserving memory happen outside the lock. In a forked child there is never room.
 
@@ -28,7 +27,7 @@
 
 namespace spdl {
 
-// Where the bytes of a buffer are. A buffer without bytes has no block: its number is that of the blocks.
+// Where the bytes of a buffer are. A buffer without bytes has no block: its block number is the number of blocks.
 struct Span {
   std::uint32_t block = 0;
   std::size_t offset = 0;  // from the beginning of the data
@@ -39,11 +38,11 @@ class Sender {
  public:
   using Bytes = std::span<const std::uint8_t>;
 
-  // 0.1 ms to clear, about as much as a frame costs otherwise.
+  // Takes 0.1 ms to clear, about the cost of the rest of a frame.
   static constexpr std::size_t kChunk = std::size_t{1} << 18;
   static constexpr std::uint32_t kWindow = 1024;  // puts
 
-  // The only one for this area, ever. Throws std::system_error.
+  // An area must have only one sender, ever. Throws std::system_error.
   explicit Sender(std::shared_ptr<Area> area);
 
   const std::shared_ptr<Area>& area() const noexcept { return area_; }
@@ -51,14 +50,14 @@ class Sender {
   // All or none; `spans` has the size of `buffers`. False if there is no room.
   bool put(std::span<const Bytes> buffers, std::span<Span> spans);
   void take_back(std::span<const Span> spans) noexcept;
-  // `size` > 0. The reference is the caller's, who makes a Lease of it.
+  // `size` > 0. The caller owns the reference and makes a Lease of it.
   std::optional<Span> slot(std::size_t size);
   void trim();
-  // Gives the descriptor back; from now on there is no room.
+  // Releases the descriptor; from now on there is no room.
   void close() noexcept;
 
   std::size_t num_bytes_used();      // of blocks, in whole units
-  std::size_t num_bytes_reserved();  // what the data takes of the system's memory
+  std::size_t num_bytes_reserved();  // system memory that the data takes
 
  private:
   struct Block {

@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 constexpr Seconds kTick{0.1};
-// The thread is late by more only if the process, or the machine, was stopped.
+// The thread is later than this only if the process or the machine was stopped.
 constexpr Seconds kLongestTick{0.5};
 
 void write_all(int fd, const char* text, std::size_t size) noexcept {
@@ -54,7 +54,7 @@ void write_all(int fd, const std::string& text) noexcept { write_all(fd, text.da
 //   each version, and threads of our process change the frames while we read, with or without a GIL. py-spy does this,
 //   from outside, where it cannot crash the program.
 using DumpThreads = const char* (*)(int fd, void* interpreter, void* current_thread);
-// Up to 3.11 the thread that holds the GIL, whoever asks; later that of the caller, which is none.
+// Up to 3.11, the thread that holds the GIL, for any caller; later, the caller's own thread state, which is null here.
 using CurrentThread = void* (*)();
 
 void dump_threads(int fd) noexcept {
@@ -110,7 +110,7 @@ struct Watchdog::State {
       seconds = std::numeric_limits<double>::infinity();
       has_reported.store(true);
       const std::string said = text;
-      held.unlock();  // who arms it must not wait for a terminal
+      held.unlock();  // the caller of `arm` must not wait for a terminal
       write_all(fd, said);
       dump_threads(fd);
       held.lock();
@@ -144,7 +144,7 @@ Watchdog::~Watchdog() { close(); }
 
 void Watchdog::close() noexcept {
   if (state_->generation != fork_generation()) {
-    // The thread is the parent's, and so is the mutex if it was held.
+    // The thread exists only in the parent, and the mutex may be held forever.
     if (!is_kept_) {
       is_kept_ = true;
       new std::shared_ptr<State>(state_);  // never freed: a condition that a thread waits for must not be destroyed

@@ -26,10 +26,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A write, and the reader that it wakes, cost 10 to 60 us where measured: every 100 us they are no burden, and a reader
-// does not notice.
+// A write and waking the reader cost 10 to 60 us where measured: once per 100 us that is acceptable, and the reader
+// does not notice the delay.
 constexpr auto kGather = std::chrono::microseconds(100);
-// So much is written without waiting for more: a quarter of what a socket of Linux holds.
+// This much is written without waiting for more: a quarter of a Linux socket's buffer.
 constexpr std::size_t kEnough = std::size_t{1} << 16;
 
 #ifdef MSG_NOSIGNAL
@@ -140,7 +140,7 @@ struct Writer::State {
     }
   }
 
-  // With the mutex. What is left of a write comes before all that was put meanwhile.
+  // With the mutex. The rest of a write goes before everything that was put in the meantime.
   void put_back(std::vector<std::byte> data, std::size_t num_written) noexcept {
     try {
       data.erase(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(num_written));
@@ -182,7 +182,7 @@ Writer::Writer(int fd, std::size_t max_bytes_pending) : state_(std::make_shared<
 Writer::~Writer() {
   close();
   if (state_->generation != fork_generation()) {
-    // The mutex and the conditions may be in use by a thread that was left behind: destroying them could wait for ever.
+    // The mutex and the conditions may be in use by a thread that was left behind: destroying them could wait forever.
     ::close(state_->fd);
     static_cast<void>(new std::shared_ptr<State>(std::move(state_)));
   }

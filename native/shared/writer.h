@@ -1,12 +1,12 @@
 // Writes to a stream socket on a thread that needs neither Python nor the GIL.
 //
-// A process that makes small items by the hundred thousand cannot pay a system call for each, and one whose next item
-// keeps the GIL for a second must not keep the one before for so long. So what is put is gathered for as long as
-// `kGather` since the last write, and leaves then whatever Python does; what comes after a pause, or is urgent, leaves
-// at once, on the thread that puts it as far as the socket takes it without waiting.
+// A process that makes hundreds of thousands of small items cannot afford a system call for each. And if the next item
+// holds the GIL for a second, the previous item must not wait that long. So puts are gathered until `kGather` after the
+// last write, and are then written whatever Python does. A put after a pause, or an urgent one, is written at once, by
+// the putting thread as far as the socket accepts it without blocking.
 //
-// Pending bytes are limited, for back-pressure: if the reader is slow or has stopped, `put` waits, instead of filling
-// the memory of this process.
+// Pending bytes are limited, for back-pressure: if the reader is slow or has stopped, `put` waits instead of filling
+// this process's memory.
 //
 // All methods may be called from any thread. In a forked child, which does not have the thread, nothing is written.
 
@@ -26,24 +26,24 @@ class Writer {
 
   // Writes to a duplicate of `fd`. Throws std::system_error.
   Writer(int fd, std::size_t max_bytes_pending);
-  // What has not been written is not.
+  // Bytes that are still pending are not written.
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  // Appends a copy of all pieces to what is to be written, in one piece with respect to other puts. Waits for other
-  // puts, and while more than the limit is pending. Returns 0; EAGAIN in place of waiting for the latter, if it may not
-  // wait; or errno of the write that failed: then nothing will be written any more. Throws std::bad_alloc, and has
-  // appended nothing then.
+  // Appends a copy of all pieces to the pending bytes, without bytes of other puts in between. Waits for other puts,
+  // and while more than the limit is pending. Returns 0; EAGAIN if more than the limit is pending and it may not wait;
+  // or the errno of a failed write, after which nothing more is written. Throws std::bad_alloc; then nothing was
+  // appended.
   int put(std::span<const std::span<const std::byte>> pieces, bool is_urgent, bool may_wait);
 
-  // Waits until all is written. False: it was not in time, or a write has failed.
+  // Waits until all is written. False after the timeout or if a write has failed.
   bool drain(std::chrono::duration<double> timeout);
 
-  // Ends the thread as soon as it is not in a write. Idempotent, does not wait.
+  // Ends the thread as soon as it is not writing. Idempotent; does not wait.
   void close() noexcept;
 
-  // Bytes that were put and are not written.
+  // Bytes that were put and not yet written.
   std::size_t num_bytes_pending() const;
 
  private:

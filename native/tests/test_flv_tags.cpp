@@ -42,7 +42,7 @@ struct File {
   explicit File(int num_seconds, std::uint32_t start = 0) {
     add(18, {2, 0, 1, 'm'}, 200, 0);
     add(9, {0x17, 0}, 40, 0);  // describes the codec
-    add(8, {0xaf, 0}, 4, 0);   // likewise
+    add(8, {0xaf, 0}, 4, 0);   // also describes the codec
     for (std::uint32_t ms = 0; ms < static_cast<std::uint32_t>(num_seconds) * 1000; ms += 5) {
       if (ms % 25 == 0) {
         const bool is_key = ms / 25 % 25 == 0;

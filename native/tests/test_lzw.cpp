@@ -8,7 +8,7 @@
 namespace spdl {
 namespace {
 
-// Codes of so many bits each, in GIF's order.
+// Codes of `width` bits each, in GIF's order.
 std::vector<std::uint8_t> pack(const std::vector<unsigned>& codes, unsigned width) {
   std::vector<std::uint8_t> bytes((codes.size() * width + 7) / 8);
   for (std::size_t i = 0; i < codes.size() * width; ++i) {
@@ -17,7 +17,7 @@ std::vector<std::uint8_t> pack(const std::vector<unsigned>& codes, unsigned widt
   return bytes;
 }
 
-// Digits of the symbols; empty if that many were not to be had.
+// Digits of the symbols; empty if there are fewer than `size`.
 std::string unpacked(const std::vector<std::uint8_t>& codes, std::size_t size) {
   std::vector<std::uint8_t> out(size);
   if (!unpack_lzw(codes, LzwKind::kGif, 2, out)) {

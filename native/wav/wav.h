@@ -24,7 +24,7 @@ struct WavHeader {
   std::size_t data_offset = 0;
 };
 
-// Any coding; the data is inside of `file`.
+// Accepts any coding; the data lies inside `file`.
 WavHeader read_wav_header(std::span<const std::uint8_t> file);
 
 // Samples that can be viewed as an array.
@@ -35,7 +35,7 @@ struct WavSamples {
   std::size_t num_channels = 0;
 };
 
-// Times in seconds; a window that has no end goes to that of the file.
+// Times in seconds; a window without an end extends to the end of the file.
 WavSamples find_wav_samples(const WavHeader& header, std::optional<double> start, std::optional<double> duration);
 
 }  // namespace spdl
