@@ -1,4 +1,4 @@
-"""What every interpreter of a coverage run imports before its program: it begins to measure, and keeps the results.
+"""Imported by every interpreter of a coverage run before its program: starts measuring, and keeps the results.
 
 ``measure_coverage.py`` copies this file into the environment that it makes. ``os._exit``, by which processes of
 ``multiprocessing`` end, runs no exit handlers: neither those that write what was measured of native code.
@@ -24,7 +24,7 @@ def _write_native_counts() -> None:
         import ctypes
 
         for path in extensions:
-            # Holding the GIL: no other thread of Python's is to end the process meanwhile.
+            # Holding the GIL, so that no other Python thread ends the process in between.
             ctypes.PyDLL(path).__gcov_dump()
 
 

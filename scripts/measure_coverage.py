@@ -13,9 +13,9 @@ from pathlib import Path
 from zlib import crc32
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Slowly enough for debugging at most, and quickly enough for the tests; counts of several threads are exact.
+#: Little optimisation for exact lines, but fast enough for the tests; counts from several threads are exact.
 _FLAGS = "--coverage -O1 -DNDEBUG -fprofile-update=prefer-atomic"
-#: Lines that no test is meant to reach.
+#: Lines that no test should reach.
 _EXCLUDED = (r"if TYPE_CHECKING:", r"@overload", r"raise NotImplementedError", r"^\s*\.\.\.$", r"\bassert_never\(")
 
 
@@ -136,8 +136,8 @@ def run_tests(copy: Path, folder: Path, python: Path, selected: list[str]) -> in
         "[run]\n"
         f"branch = true\nparallel = true\ndata_file = {folder / 'data'}\nsource = {copy / 'src' / 'spdl'}\n"
         f"omit = {copy / 'src' / 'spdl' / 'dataloader' / '_signatures.py'}\n"  # only type checkers import it
-        # Processes that are forked begin anew, and those that end by os._exit keep their data. A warning would be an
-        # error of the test that runs.
+        # Forked processes start a new measurement, and processes that end by os._exit keep their data. A warning would
+        # fail the running test.
         "patch = _exit,fork\ndisable_warnings = no-data-collected,module-not-measured,module-not-imported\n"
         "[report]\nexclude_also =\n" + "".join(f"    {line}\n" for line in _EXCLUDED),
         encoding="utf-8",
@@ -174,7 +174,7 @@ def native_report(copy: Path, folder: Path) -> dict[str, Covered]:
     target = folder / "native.json"
     command = [sys.executable, "-m", "gcovr", "--root", copy, "--object-directory", folder / "native"]
     command += ["--filter", f"{copy}/native/", "--exclude", f"{copy}/native/(tests|fuzz)/"]
-    # There CMake has tried out the compiler.
+    # CMake's compiler tests.
     command += ["--gcov-exclude-directories", r".*/CompilerId\w+"]
     command += ["--exclude-throw-branches", "--exclude-unreachable-branches", "-j", str(os.cpu_count())]
     command += ["--gcov-executable", gcov_of(folder / "native"), "--json-summary", target, folder / "native"]

@@ -1,7 +1,8 @@
 """Scalable and performant data loading.
 
-``spdl.pipeline`` is the engine, ``spdl.io`` reads media, ``spdl.source`` holds iterables and samplers and
-``spdl.dataloader`` loaders in familiar shapes. Importing this package loads none of them; to write ``spdl.io`` does.
+``spdl.pipeline`` is the engine, ``spdl.io`` reads media, ``spdl.source`` has iterables and samplers, and
+``spdl.dataloader`` has loaders with familiar interfaces. Importing this package imports none of them; the first access,
+such as ``spdl.io``, does.
 """
 
 import os
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = ["__version__"]
 
-#: What ``import spdl`` alone leads to. Not in ``__all__``, or ``from spdl import *`` would import all of them.
+#: Packages that are accessible after ``import spdl``. Not in ``__all__``, because ``from spdl import *`` would import
+#: all of them.
 _PACKAGES = ("dataloader", "debug", "io", "metrics", "pipeline", "ray", "remote", "resume", "source")
 
 __version__: str
 
-# The reference implementation, of the distributions spdl, spdl-core and spdl-io, installs its files into the same
-# folder, over ours. These are its own.
+# The reference implementation (the distributions spdl, spdl-core and spdl-io) installs its files into the same folder
+# and overwrites ours. These files exist only there.
 for _file in ("_internal", os.path.join("io", "_internal")):
     if os.path.exists(os.path.join(__path__[0], _file, "__init__.py")):
         raise ImportError(
@@ -37,7 +39,7 @@ for _file in ("_internal", os.path.join("io", "_internal")):
         )
 
 
-if not TYPE_CHECKING:  # or a type checker would take any name for one of this package
+if not TYPE_CHECKING:  # otherwise a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
         """Import a package, or find the version, on first use: both cost more than importing this package."""

@@ -1,8 +1,7 @@
-"""Errors of pipelines and of their child processes: one tree; some also derive from the builtin exception that fits.
+"""Errors of pipelines and of their child processes: one tree; some also derive from a matching builtin exception.
 
-Public in ``spdl.pipeline``. Imports only the reporting that cannot fail. All errors pickle and keep their attributes
-and notes, so they can cross a process boundary. As with every exception, ``__cause__`` and ``__traceback__`` are not
-pickled.
+Public in ``spdl.pipeline``. Imports only ``_reports``. All errors can be pickled with their attributes and notes, so
+they can cross a process boundary. As with every exception, ``__cause__`` and ``__traceback__`` are not pickled.
 """
 
 from collections.abc import Iterable, Sequence
@@ -61,7 +60,7 @@ class FailureLimitError(PipelineError):
     Attributes:
         stage: The stage, as ``<pipeline_id>:<stage_id>:<name>``.
         num_failures: Number of failures counted against the limit.
-        num_calls: Number of calls counted with them.
+        num_calls: Number of calls among which the failures were counted.
         limit: Limit: a number of failures, the share of calls that may fail (``Fraction``), or that of the newest calls
             (``Rate``).
     """
@@ -75,7 +74,7 @@ class FailureLimitError(PipelineError):
 
 
 class NoSuccessError(PipelineError):
-    """Every call of a stage failed, so nothing came out of it. ``__cause__`` is the newest failure.
+    """Every call of a stage failed, so it had no output. ``__cause__`` is the newest failure.
 
     Attributes:
         stage: The stage, as ``<pipeline_id>:<stage_id>:<name>``.
@@ -89,7 +88,7 @@ class NoSuccessError(PipelineError):
 
 
 class RemoteOpError(PipelineError):
-    """An op raised in a process pool. The exception itself is not sent: its class may be unknown here or not pickle.
+    """An op raised in a process pool. The exception itself is not sent: its class may be unknown or not picklable.
 
     Attributes:
         type_name: Class name of the exception that the op raised.
@@ -138,7 +137,7 @@ class WorkerError(PipelineError):
         remote_traceback: Formatted traceback from the worker; ``None`` if unknown.
     """
 
-    #: It failed because a worker died that another process owns: that process knows how.
+    #: Set if it failed because a worker of another process died: that process knows the details.
     _has_dead_worker: bool = False
 
     def __init__(self, message: str = "", *, remote_traceback: str | None = None) -> None:
@@ -150,7 +149,7 @@ class WorkerDiedError(WorkerError):
     """A worker ended without reporting an error.
 
     Attributes:
-        exit_code: Exit code of the worker; negative: the signal that killed it; ``None`` if unknown.
+        exit_code: Exit code of the worker; negative if a signal killed it; ``None`` if unknown.
     """
 
     def __init__(self, message: str = "", *, exit_code: int | None = None, remote_traceback: str | None = None) -> None:
@@ -167,7 +166,7 @@ class WorkerTimeoutError(WorkerError, TimeoutError):
 
 
 class InternalError(PipelineError):
-    """An invariant of the engine is broken. This is a bug of the library, never the failure of an item."""
+    """An invariant of the engine is broken. This is a bug in the library, never the failure of an item."""
 
 
 class InvalidOpError(TypeError, AssertionError):
@@ -201,7 +200,7 @@ class PipelineFailure(ExceptionGroup[Exception]):
         return _regroup(type(self), excs)
 
     def __str__(self) -> str:
-        """The text of a group, and the first cause: whoever logs an error as one line sees nothing else."""
+        """The text of a group and its first cause: a log line of the error shows nothing else."""
         first = self.exceptions[0]
         line, _, rest = text_of(first).partition("\n")
         return f"{super().__str__()}: {name_of(first)}" + (f": {line}" if line else "") + (" …" if rest else "")
@@ -219,7 +218,7 @@ def _sort_by_stage(failures: Iterable[tuple[str, Exception]]) -> list[Exception]
     except (TypeError, ValueError) as exc:
         raise TypeError(f"PipelineFailure takes pairs (stage_name, exception), got {failures!r}") from exc
     for _, error in pairs:
-        if not isinstance(error, BaseException):  # the base class rejects what is not an Exception
+        if not isinstance(error, BaseException):  # the base class rejects other BaseExceptions
             raise TypeError(f"PipelineFailure takes pairs (stage_name, exception), got {error!r} for an exception")
     if not pairs:
         raise ValueError("PipelineFailure needs at least one pair (stage_name, exception), got none")

@@ -1,11 +1,11 @@
 """Loading native extensions.
 
-While an extension initialises itself, Python code runs here and there, and so may the handlers of signals. What one of
-them raises then, such as ``KeyboardInterrupt``, is lost where nanobind takes it for the failure of something optional
-and clears it. Handlers run on the main thread only, so extensions are loaded on another one.
+While an extension is initialised, Python code runs at several points, and so may signal handlers. If a handler raises
+then, for example ``KeyboardInterrupt``, nanobind may take the exception for the failure of an optional feature and
+clear it. Handlers run only on the main thread, so extensions are loaded on another thread.
 """
 
-import _thread  # starting a threading.Thread turns what a handler raises meanwhile into a RuntimeError
+import _thread  # starting a threading.Thread turns an exception of a handler into a RuntimeError
 import importlib
 import sys
 import threading
@@ -15,7 +15,7 @@ __all__ = ["load_extension"]
 
 
 def load_extension(name: str) -> ModuleType:
-    """Import the extension of that full name. What a signal's handler raises meanwhile is raised once it is loaded.
+    """Import an extension by its full name. If a signal handler raises during that, re-raise it after loading.
 
     Raises:
         ImportError: It does not load.
@@ -41,13 +41,13 @@ def load_extension(name: str) -> ModuleType:
         _thread.start_new_thread(load, ())
     except RuntimeError as exc:
         if exc.__traceback__ is not None and exc.__traceback__.tb_next is not None:
-            raise  # it is a handler's
-        return importlib.import_module(name)  # no thread can be started: too many, or the interpreter is ending
+            raise  # a handler's exception
+        return importlib.import_module(name)  # no thread can be started: too many, or the interpreter is exiting
     try:
         is_loading.acquire()
     except BaseException:
         if not has_ended:
-            is_loading.acquire()  # a thread that is in native code when the interpreter ends may crash the process
+            is_loading.acquire()  # a thread in native code at interpreter exit may crash the process
         raise
     if failures:
         raise failures.pop()

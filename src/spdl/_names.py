@@ -1,13 +1,13 @@
-"""Names of packages: imported on first use, and the error for one that a package does not have."""
+"""Lazily imported names of packages, and the error for a name that a package does not have."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 __all__ = ["lazy_names", "unknown_name"]
 
-#: The packages whose public names are looked for, in this order.
+#: The packages to search for public names, in this order.
 _PACKAGES: Final = ("pipeline", "io", "source", "dataloader", "resume", "metrics", "remote", "ray")
-#: The words of other libraries for what we have, and names that other packages have for something else.
+#: Names in other libraries for things that we have, and names that mean something else in other packages.
 _ELSEWHERE: Final = {
     "AudioDecoder": "spdl.io.load_audio",
     "BatchSampler": "spdl.pipeline.PipelineBuilder.aggregate",
@@ -54,11 +54,11 @@ def lazy_names(
 
     .. code-block:: python
 
-        if not TYPE_CHECKING:  # or a type checker would take any name for one of the module
+        if not TYPE_CHECKING:  # otherwise a type checker would accept any name
             __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)
 
     Args:
-        namespace: The module's ``globals()``, with ``__all__``. A name is stored there when it has been imported.
+        namespace: The module's ``globals()``, with ``__all__``. Imported names are stored there.
         module_of: For each name, the module that defines it, absolute or relative.
     """
     package = namespace["__spec__"].parent
@@ -78,8 +78,8 @@ def lazy_names(
 def unknown_name(module: str, name: str, public: Iterable[str]) -> AttributeError:
     """Return the error for ``module.name``.
 
-    ``hasattr`` and the tools that look for names with underscores pay nothing for it: suggestions are only made for
-    names that people type.
+    Suggestions are made only for names that people type, so ``hasattr`` and tools that look up names with underscores
+    stay fast.
     """
     text = f"module {module!r} has no attribute {name!r}"
     if name.startswith("_"):
@@ -94,15 +94,15 @@ def unknown_name(module: str, name: str, public: Iterable[str]) -> AttributeErro
 
 
 def _place_of(name: str, module: str) -> str | None:
-    """Where another package has a public name that is written so, but for capitals. Imports the packages."""
+    """Where another package has this public name, ignoring case. Imports the packages."""
     from importlib import import_module
 
     for package in _PACKAGES:
         place = f"spdl.{package}"
-        if place == module:  # it may be half imported, and its names are compared anyway
+        if place == module:  # it may be partly imported, and its names are compared anyway
             continue
         try:
-            names = getattr(import_module(place), "__all__", ())  # none where an import has not ended
+            names = getattr(import_module(place), "__all__", ())  # missing if an import has not finished
         except ImportError:  # of NumPy, which spdl.io needs
             continue
         if (found := {each.lower(): each for each in names}.get(name.lower())) is not None:

@@ -12,7 +12,7 @@ from typing import Final
 
 __all__ = ["as_finite", "as_int", "as_interval", "as_seconds", "as_timeout"]
 
-#: Upper bound of timeouts, in seconds (about 30 years): the waits of the operating system accept no more.
+#: Upper bound of timeouts, in seconds (about 30 years): the operating system's waits do not accept more.
 _LONGEST: Final = 1e9
 
 

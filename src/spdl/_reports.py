@@ -5,7 +5,7 @@ users' objects may fail: an exception may reject notes (a frozen dataclass does)
 raise, log handlers and filters too, and any of them may raise ``SystemExit``. So every note, every log record and every
 ``str`` or ``repr`` of a user's object goes through this module.
 
-Exceptions raised meanwhile are dropped. The one exception to that: a ``BaseException`` that is not an ``Exception``
+Exceptions raised during reporting are dropped, with one exception: a ``BaseException`` that is not an ``Exception``
 propagates in the main thread, where it comes from Ctrl-C or a signal handler, unless the process ignores Ctrl-C, as
 worker processes do.
 """
@@ -77,7 +77,7 @@ _ATTEMPTS: Final = "_spdl_attempts"
 
 
 def note_attempts(exc: BaseException, number: int, limit: int | None = None) -> None:
-    """Remember on an exception that it ended the last of ``number`` attempts. With a limit, a note says so."""
+    """Record on an exception that it ended the last of ``number`` attempts. With a limit, also add a note."""
     try:
         attributes: dict[str, Any] = object.__getattribute__(exc, "__dict__")
         attributes[_ATTEMPTS] = number

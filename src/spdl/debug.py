@@ -1,4 +1,4 @@
-"""What the pipelines of this process do right now: as text, and on a signal.
+"""Shows what the pipelines of this process are doing right now: as text, or on a signal.
 
 .. code-block:: python
 
@@ -7,7 +7,7 @@
 
     spdl.debug.on_signal(signal.SIGUSR1)  # kill -USR1 PID writes the report to stderr
 
-Nothing is installed unless :func:`on_signal` is called: signals belong to the program, and to what runs it.
+No signal handler is installed unless you call :func:`on_signal`: signals belong to the program and its launcher.
 """
 
 import faulthandler
@@ -20,7 +20,7 @@ __all__ = ["dump", "on_signal"]
 
 
 def dump() -> str:
-    """Return what ``spdl dump`` shows of this process.
+    """Return the text that ``spdl dump`` shows for this process.
 
     For each pipeline: its statistics with the fill of the buffers, and the calls in flight with item and age. Then the
     stacks of all threads that are not idle, of child processes and of Ray actors.
@@ -31,7 +31,7 @@ def dump() -> str:
 
 
 def on_signal(signum: int) -> None:
-    """Write :func:`dump` to stderr whenever this process gets a signal.
+    """Write :func:`dump` to stderr whenever this process receives a signal.
 
     The stacks of all threads come first. They are written even if native code holds the GIL; the rest follows when the
     main thread runs Python code again, as with every signal handler. The previous handler is replaced.
@@ -41,7 +41,7 @@ def on_signal(signum: int) -> None:
             and ``SIGUSR2`` for requeueing.
 
     Raises:
-        ValueError: It is no signal, one that cannot be handled, or this is not the main thread.
+        ValueError: It is not a signal or cannot be handled, or this is not the main thread.
     """
     signal.signal(signum, _write)
     if hasattr(faulthandler, "register") and sys.stderr is not None:
@@ -52,7 +52,7 @@ def on_signal(signum: int) -> None:
 
 
 def _write(signum: int, frame: FrameType | None) -> None:
-    # Another thread: this one may have been interrupted while it held a lock that the report needs.
+    # In another thread: the signal may have interrupted this one while it held a lock that the report needs.
     threading.Thread(target=_report, name="spdl-dump", daemon=True).start()
 
 

@@ -129,7 +129,7 @@ def test_an_aggregator_that_cannot_be_copied_says_so() -> None:
 
     with pytest.raises(TypeError, match="lock") as caught:
         DataLoader(range(3), batch_size=Locked())
-    assert "a copy of its own" in caught.value.__notes__[0]
+    assert "its own copy" in caught.value.__notes__[0]
 
 
 def test_a_generator_has_no_length() -> None:

@@ -183,7 +183,7 @@ def test_what_cannot_be_exact_is_refused_when_made() -> None:
         make(keyed(), batch_size=Last())
     loader = make(keyed(), batch_size=Last(), resumable="best-effort")
     assert json.loads(loader.state_dict()["spdl"])["approximate"]
-    with pytest.raises(ValueError, match="is an iterator, which cannot begin anew"):
+    with pytest.raises(ValueError, match="is an iterator, which cannot restart"):
         make(iter(range(3)))
     with pytest.raises(ValueError, match="resumable must be"):
         make(keyed(), resumable="yes")

@@ -263,7 +263,7 @@ def test_positions_behind_the_end_are_refused() -> None:
     for source in ([1, 2, 3], Lines(3)):
         repeated = repeat_source(source)
         repeated.load_state_dict({**repeated.state_dict(), "position": 4})
-        with pytest.raises(ResumeError, match=r"cannot go on at item 4 of a source of type .*: it has only 3 items"):
+        with pytest.raises(ResumeError, match=r"cannot resume at item 4 of a source of type .*: it has only 3 items"):
             next(repeated)
         merged = MergeIterator([source])
         iterator = iter(merged)
@@ -294,7 +294,7 @@ def test_state_of_a_part_needs_the_part() -> None:
     next(iter(merged))
     other = MergeIterator([[1, 2, 3]])
     other.load_state_dict(saved(merged))
-    with pytest.raises(ResumeError, match=r"of type list: the state is of one that has state_dict\(\)"):
+    with pytest.raises(ResumeError, match=r"of type list: the state belongs to a source that has state_dict\(\)"):
         iter(other)
 
 

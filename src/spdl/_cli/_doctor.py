@@ -1,4 +1,4 @@
-"""``spdl doctor``: reports what is installed, what is missing, and where it was found.
+"""``spdl doctor``: report what is installed, what is missing, and where it was found.
 
 A check that fails does not affect the others.
 """
@@ -42,7 +42,7 @@ DECODERS = (
     *("png", "webp", "gif", "bmp", "tiff"),
 )
 ENCODERS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mjpeg", "png", "aac", "mp3", "opus", "flac", "pcm_s16le")
-# The filters that our filter descriptions use.
+# The filters that SPDL's filter descriptions use.
 FILTERS = (
     *("aformat", "apad", "aresample", "atrim"),
     *("crop", "format", "fps", "pad", "scale", "tpad", "trim"),

@@ -1,4 +1,4 @@
-"""Finds images among files and folders, here and in object stores."""
+"""Find images among files and folders, local and in object stores."""
 
 import os
 from collections import Counter
@@ -74,9 +74,9 @@ def find_images(paths: Iterable[Path | str]) -> Found:
 
 
 def _find_remote(url: str) -> Iterator[tuple[str, bool]]:
-    """URLs of the objects at or below a URL, and whether it is that of the object itself.
+    """Yield the URLs of the objects at or below a URL, and whether each is the given URL itself.
 
-    A web server has no list of its files, so a URL of one is taken as it is.
+    A web server cannot list its files, so its URL is used as given.
     """
     scheme, _, rest = url.partition("://")
     bucket, _, path = rest.partition("/")

@@ -1,4 +1,4 @@
-"""``spdl load``: loads images as batches through a pipeline and measures it.
+"""``spdl load``: load images as batches through a pipeline and measure it.
 
 source (paths, epoch by epoch) -> aggregate (lists of paths) -> pipe (one native call per batch) -> sink.
 """
@@ -38,7 +38,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class LoadBatch:
-    """The op: loads a list of paths as one batch. An image that fails does not fail the batch."""
+    """The op: load a list of paths as one batch. An image that fails does not fail the batch."""
 
     width: int
     height: int
@@ -50,7 +50,7 @@ class LoadBatch:
                 paths, width=self.width, height=self.height, pix_fmt=self.pix_fmt, strict=False
             )
         except spdl.io.BatchLoadError as error:
-            if len(error.failures) != len(paths):  # a different problem than bad images
+            if len(error.failures) != len(paths):  # the images are not the cause
                 raise
             return Batch(0, 0, tuple((paths[failed.index], one_line(failed.error)) for failed in error.failures))
         failures = tuple((paths[failed.index], one_line(failed.error)) for failed in buffer.failures)
@@ -60,7 +60,7 @@ class LoadBatch:
 
 
 class EpochBatches(Aggregator[tuple[int, str], list[str]]):
-    """Makes lists of paths. No list spans two epochs; the last list of an epoch may be shorter."""
+    """Make lists of paths. No list spans two epochs; the last list of an epoch may be shorter."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -132,7 +132,7 @@ def _run(options: LoadOptions, found: Found, progress: Progress) -> Outcome:
 
 
 def _build(options: LoadOptions, images: Sequence[str]) -> Pipeline[Batch]:
-    # Loading is CPU-bound, so more threads than CPUs would only wait.
+    # Loading is CPU-bound, so additional threads beyond the number of CPUs would only wait.
     threads = options.threads or _usable_cpus()
     return (
         PipelineBuilder()

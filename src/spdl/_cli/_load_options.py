@@ -39,7 +39,7 @@ class LoadOptions:
     """Options of one run of ``spdl load``.
 
     Attributes:
-        paths: Files and folders, as given; those in object stores and on web servers as URLs, which are text.
+        paths: Files and folders, as given; URLs of object stores and web servers are ``str``.
         width: Width of each image in the batch, in pixels.
         height: Height of each image in the batch, in pixels.
         threads: Number of worker threads; ``None``: one per usable CPU.
@@ -110,7 +110,7 @@ def add_parser(commands: "SubParsers") -> None:
 
 
 def path_or_url(text: str) -> Path | str:
-    """A URL stays text: a path has no two slashes in a row."""
+    """Convert to ``Path``, except URLs, which stay text because ``Path`` would merge their double slash."""
     return text if re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+://", text) else Path(text)
 
 

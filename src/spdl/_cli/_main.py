@@ -1,4 +1,4 @@
-"""Parses the command line and runs the command."""
+"""``main``: parse the command line and run the command."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""``spdl quarantine``: show a file of failed items, try them again, list what to exclude."""
+"""``spdl quarantine``: show a file of failed items, retry them, or list keys to exclude."""
 
 import argparse
 import importlib
@@ -12,7 +12,7 @@ from spdl._cli._exits import CommandError, ExitCode
 
 __all__ = ["add_parser", "quarantine"]
 
-#: Width of a line of the table.
+#: Width of the table, in columns.
 _WIDTH = 100
 
 
@@ -89,12 +89,12 @@ def _exclude(lines: list[Any], stage: str | None, error: str | None, out: str | 
         for line in lines
         if line.key is not None and (stage is None or line.stage == stage) and (error is None or line.error == error)
     ]
-    # A key per line, so a text with a line break in it cannot be written.
+    # The output has one key per line, so a key with a line break cannot be written.
     keys = dict.fromkeys(str(line.key) for line in chosen)
     _write([key for key in keys if "\n" not in key], out)
     num_others = sum(line.key is None for line in lines)
     if num_others:
-        print(f"spdl quarantine: {num_others:,} failures without a key of their own are left out", file=sys.stderr)
+        print(f"spdl quarantine: {num_others:,} failures without a key are omitted", file=sys.stderr)
     return ExitCode.OK
 
 
@@ -131,7 +131,7 @@ def _retry(lines: list[Any], op: Callable[[Any], Any], jobs: int, out: str | Non
 
 
 def _quiet() -> Any:
-    """Errors are printed here, not logged."""
+    """Suppress log records: this command prints the errors itself."""
     import logging
     from contextlib import contextmanager
 
@@ -167,7 +167,7 @@ def _function(name: str) -> Callable[[Any], Any]:
 
 
 def _plain(value: object) -> str:
-    """On one line, and of characters that any terminal can show."""
+    """The value as one line of characters that any terminal can show."""
     text = str(value).encode(errors="backslashreplace").decode()
     return "".join(each if each.isprintable() else " " for each in text)
 

@@ -41,7 +41,7 @@ def add_parser(commands: "SubParsers") -> None:
 
 def report(files: list[str], output: str) -> int:
     """Write the page."""
-    from spdl.metrics import write_report  # imported late, as all that one command needs
+    from spdl.metrics import write_report  # imported late: only this command needs it
 
     try:
         write_report(files, output)

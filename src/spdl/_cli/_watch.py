@@ -1,4 +1,4 @@
-"""``spdl top``, ``spdl stats`` and ``spdl dump``: look at the pipelines of a running process."""
+"""``spdl top``, ``spdl stats`` and ``spdl dump``: inspect the pipelines of a running process."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
     SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # argparse has no public name for it
 
-#: Statistics by host (``None``: this one), pid and number of the pipeline.
+#: Statistics by host (``None``: this host), pid and pipeline number.
 Shown: TypeAlias = "dict[tuple[str | None, int, int], PipelineStats]"
 
 __all__ = ["add_parsers", "ask_all", "screen", "watch"]
 
 _HOW = """\
 The process must have been started with SPDL_MONITOR=1 in its environment, or must have called pipeline.monitor().
-Processes of other users cannot be looked at. Nothing in the process changes.
+Processes of other users cannot be inspected. The process itself is not changed.
 """
 _SILENT = "it does not answer"
 _INTERVAL = 1.0  # s between two screens
-_WIDTH = 100  # of the table, too
+_WIDTH = 100  # columns; also the width of the table
 
 
 def add_parsers(commands: SubParsers) -> None:
@@ -76,7 +76,7 @@ def watch(arguments: argparse.Namespace) -> int:
 
 
 def ask_all(pid: int, view: str) -> list[dict[str, Any]]:
-    """Return what a process shows, those of its children that are monitored too, and its workers elsewhere."""
+    """Return the answers of a process, of its monitored children, and of its workers on other hosts."""
     with ExitStack() as stack:
         return list(_ask(stack.enter_context(connect(pid)), view, lambda child: stack.enter_context(connect(child))))
 
@@ -87,13 +87,13 @@ def _ask(connection: Connection, view: str, reach: Callable[[int], Connection]) 
     for child in answer["children"]:
         try:
             yield from _ask(reach(child["pid"]), view, reach)
-        except MonitorError:  # it has no pipeline, or has ended
+        except MonitorError:  # the child has no pipeline, or has ended
             continue
     yield from _elsewhere(answer)
 
 
 def _elsewhere(answer: dict[str, Any], host: str | None = None) -> Iterator[dict[str, Any]]:
-    """What the workers of a process on ``host`` show; they are not asked themselves, as they may be on others."""
+    """The answers of the workers of a process on ``host``, which its answer contains: they may run on other hosts."""
     for worker in answer.get("elsewhere", ()):
         found = worker.pop("answer")
         if found is None:
@@ -132,14 +132,15 @@ def _only_process() -> int:
 
 
 def screen(answers: list[dict[str, Any]], before: Shown, width: int = _WIDTH) -> list[str]:
-    """Return a block of text for each pipeline. Keeps the statistics in ``before``: the next ones are of the interval.
+    """Return a block of text for each pipeline. Stores the statistics in ``before``, so that the next screen shows the
+    interval since this one.
 
     Args:
-        answers: What the processes show, the asked one first.
-        before: Earlier statistics.
+        answers: Answers of the processes, the requested one first.
+        before: Earlier statistics; updated.
         width: Columns of the terminal.
     """
-    from spdl.pipeline._observe._stats_table import headline, stage_lines  # when it is needed, as in _stats_of
+    from spdl.pipeline._observe._stats_table import headline, stage_lines  # imported late, as in _stats_of
 
     blocks = []
     roles = _roles(answers)
@@ -164,12 +165,12 @@ def screen(answers: list[dict[str, Any]], before: Shown, width: int = _WIDTH) ->
 
 
 def _between(earlier: PipelineStats, later: PipelineStats) -> PipelineStats:
-    """The interval. A pipeline that has moved little, or has ended, is shown as a whole."""
+    """The statistics of the interval; of the whole run if the pipeline has ended or made little progress."""
     return later - earlier if later.elapsed > earlier.elapsed else later
 
 
 def _stats_of(pipeline: dict[str, Any]) -> PipelineStats:
-    from spdl.pipeline import PipelineStats, StageInfo, StageStats  # for those who need it: the first screen waits
+    from spdl.pipeline import PipelineStats, StageInfo, StageStats  # imported late, to show the first screen sooner
 
     names = {each.name for each in fields(StageStats) if each.init}
     stages = tuple(
@@ -188,14 +189,14 @@ def _stats_of(pipeline: dict[str, Any]) -> PipelineStats:
 
 
 def _heading(answer: dict[str, Any], roles: dict[tuple[str | None, int], str]) -> str:
-    """The program, or what a child does for its parent."""
+    """The program; for a child, its role for its parent."""
     host, pid = answer.get("host"), answer["pid"]
     what = roles.get((host, pid)) or " ".join(answer["argv"])
     return f"process {pid}{f' on {host}' if host else ''}: {what[:80]}".rstrip(": ")
 
 
 def _roles(answers: list[dict[str, Any]]) -> dict[tuple[str | None, int], str]:
-    """What the children do, by host and pid, in the words of their parents."""
+    """The roles of the children by host and pid, as their parents describe them."""
     return {
         (child.get("host") or answer.get("host"), child["pid"]): (
             f"{child['what'][:1].lower()}{child['what'][1:]}, of process {answer['pid']}"
@@ -215,7 +216,7 @@ def _failures(pipeline: dict[str, Any], width: int) -> list[str]:
 
 
 def _write(text: str) -> None:
-    # Names of files may have any character, and a terminal may not.
+    # File names may have characters that the terminal cannot show.
     encoding = sys.stdout.encoding or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding))
 
@@ -230,7 +231,7 @@ def _top(pid: int) -> int:
         from rich.text import Text
     except ImportError:
         raise CommandError(
-            "needs the package rich: pip install 'spdl-native[top]'; `spdl stats` does without", ExitCode.FAILED
+            "needs the package rich: pip install 'spdl-native[top]'; `spdl stats` does not need it", ExitCode.FAILED
         ) from None
     before: Shown = {}
     console = Console()
@@ -241,7 +242,7 @@ def _top(pid: int) -> int:
         return Group(*(Text(line, style=_style(line), no_wrap=True, overflow="ellipsis") for line in lines))
 
     try:
-        if not console.is_terminal:  # a file gets one screen after the other
+        if not console.is_terminal:  # in a file, screens follow one another
             while True:
                 console.print(draw())
                 sys.stdout.flush()
@@ -255,7 +256,7 @@ def _top(pid: int) -> int:
     except MonitorError as error:
         if not before:
             raise
-        print(f"spdl top: {error}", file=sys.stderr)  # it was there: its end is no failure
+        print(f"spdl top: {error}", file=sys.stderr)  # the process has ended after it was shown: not a failure
         return ExitCode.OK
 
 

@@ -1,1 +1,1 @@
-"""Private: how one process shows another, of the same user, what it does. Knows nothing of pipelines."""
+"""Private: lets one process show its state to another process of the same user. Independent of pipelines."""

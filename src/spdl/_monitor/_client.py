@@ -1,4 +1,4 @@
-"""Reads what a monitored process shows: for ``spdl top``, ``spdl stats`` and ``spdl dump``."""
+"""Reads the views of a monitored process for ``spdl top``, ``spdl stats`` and ``spdl dump``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._places import MonitorError, pids
 
 __all__ = ["Connection", "connect", "living"]
 
-_TIMEOUT: Final = 10.0  # seconds that an answer may take: a dump asks child processes
+_TIMEOUT: Final = 10.0  # limit for an answer in seconds: a dump asks child processes
 _PAUSE: Final = 0.01  # seconds between two attempts to connect
 _HOW: Final = (
     "start it with SPDL_MONITOR=1 in its environment, or call pipeline.monitor() in it; its pipeline must have begun"
@@ -31,7 +31,7 @@ class Connection:
         self._received = b""
 
     def ask(self, view: str) -> dict[str, Any]:
-        """Return what the process shows.
+        """Return a view of the process.
 
         Raises:
             MonitorError: It has ended, does not answer, or cannot answer.
@@ -78,7 +78,8 @@ def connect(pid: int) -> Connection:
     """Connect to a process.
 
     Raises:
-        MonitorError: There is no such process, it is somebody else's, or it has no monitor; and what to do.
+        MonitorError: There is no such process, it belongs to another user, or it has no monitor. The message says what
+            to do.
     """
     path = pids().get(pid)
     if not _exists(pid):
@@ -109,7 +110,7 @@ def _connect(sock: socket.socket, path: str, pid: int) -> None:
         try:
             sock.connect(path)
             return
-        except BlockingIOError:  # others wait to be accepted
+        except BlockingIOError:  # others are waiting to be accepted
             if monotonic() > deadline:
                 raise MonitorError(
                     f"process {pid} accepts no readers: it is stopped, or native code holds the GIL"

@@ -1,4 +1,4 @@
-"""Who is at the other end of a Unix socket."""
+"""Identifies the user at the other end of a Unix socket."""
 
 import os
 import socket
@@ -12,7 +12,7 @@ _SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED_SIZE = 0, 1, 76
 
 
 def user_of(connection: socket.socket) -> int | None:
-    """Return the user id of the process that has connected; ``None`` if the system does not tell."""
+    """Return the user id of the connected process; ``None`` if the system does not report it."""
     try:
         if hasattr(socket, "SO_PEERCRED"):
             found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
@@ -26,5 +26,5 @@ def user_of(connection: socket.socket) -> int | None:
 
 
 def is_same_user(connection: socket.socket) -> bool:
-    """Whether the other end is a process of this user. An unknown user is another one."""
+    """Whether the other end is a process of this user. False if the user is unknown."""
     return user_of(connection) == os.geteuid()

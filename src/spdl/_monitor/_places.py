@@ -1,4 +1,4 @@
-"""Where the sockets of monitored processes are: one file ``PID.sock`` in a folder that only its user can enter."""
+"""Paths of the sockets of monitored processes: one file ``PID.sock`` in a folder that only the user can enter."""
 
 import os
 import re
@@ -13,7 +13,7 @@ class MonitorError(RuntimeError):
 
 
 def folders() -> list[str]:
-    """Return the folders to look in, the preferred one first. They need not exist."""
+    """Return the folders to search, the preferred one first. They need not exist."""
     user = os.getuid()
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     found = [os.path.join(each, "spdl") for each in (runtime, f"/run/user/{user}") if each]
@@ -22,7 +22,7 @@ def folders() -> list[str]:
 
 
 def own_folder(path: str) -> bool:
-    """Whether a folder exists, belongs to this user, and lets nobody else in. A link does not count."""
+    """Whether a folder exists, belongs to this user, and is closed to others. False for a link."""
     try:
         found = os.lstat(path)
     except OSError:
@@ -31,10 +31,10 @@ def own_folder(path: str) -> bool:
 
 
 def make_folder() -> str:
-    """Return the folder for sockets of this process. Makes it if needed.
+    """Return the folder for sockets of this process, creating it if needed.
 
     Raises:
-        MonitorError: Somebody else has a folder of that name, or it cannot be made.
+        MonitorError: Another user owns a folder of that name, or it cannot be created.
     """
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     candidates = [os.path.join(runtime, "spdl")] if runtime else []

@@ -1,7 +1,7 @@
-"""``Server``: answers readers on a Unix socket, in a daemon thread that sleeps until somebody asks.
+"""``Server``: answers readers on a Unix socket, in a daemon thread that sleeps until a request arrives.
 
 A request is one word and a newline, the name of a view; the answer is one line of JSON. There are no other commands, so
-a reader can change nothing. Nothing waits for a reader: one that does not read what it asked for is dropped.
+a reader cannot change anything. The server never waits for a reader: one that does not read its answers is dropped.
 """
 
 from __future__ import annotations
@@ -28,22 +28,21 @@ _LOG = logging.getLogger("spdl.monitor")
 
 _LONGEST_REQUEST: Final = 64  # bytes
 _MOST_READERS: Final = 16
-#: An answer is not begun while so many bytes of earlier ones wait for the reader.
+#: No new answer is started while this many bytes of earlier ones wait for the reader.
 _MOST_PENDING: Final = 1 << 20
 
 _servers: weakref.WeakSet[Server] = weakref.WeakSet()
 
 
 class Server:
-    """Listens as soon as it is made.
+    """Listens as soon as it is created.
 
     Args:
-        views: What readers can ask for: functions without arguments that return values for JSON. Called on the
-            server's thread.
-        is_allowed: Whether the process at the other end of a connection may ask.
+        views: The views by name: functions without arguments that return JSON values. Called on the server's thread.
+        is_allowed: Whether the process at the other end of a connection is allowed to read.
 
     Raises:
-        MonitorError: There is no place for the socket.
+        MonitorError: There is no usable folder for the socket.
     """
 
     def __init__(
@@ -73,7 +72,7 @@ class Server:
         _servers.add(self)
 
     def close(self) -> None:
-        """Remove the socket, leave all readers, and wait for the thread. Idempotent. In a forked child: forget it."""
+        """Remove the socket, disconnect all readers, and wait for the thread. Idempotent. In a forked child: disown."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -89,7 +88,7 @@ class Server:
             self._thread.join()
 
     def disown(self) -> None:
-        """In a forked child: close the descriptors. The file is the parent's."""
+        """In a forked child: close the descriptors. The file belongs to the parent."""
         self._is_closed = True
         self._close_descriptors()
 
@@ -109,7 +108,7 @@ class Server:
                     elif key.fileobj is not self._woken and (reader := self._readers.get(key.fileobj)):  # type: ignore[call-overload] # only sockets are registered
                         self._handle(reader, events)
         except Exception as exc:  # noqa: BLE001 - whatever happens here must not end the program
-            log(_LOG, logging.ERROR, "the monitor has failed; the pipelines go on", exc_info=exc)
+            log(_LOG, logging.ERROR, "the monitor has failed; the pipelines continue", exc_info=exc)
             with suppress(OSError):
                 os.unlink(self.path)
         finally:
@@ -118,7 +117,7 @@ class Server:
     def _accept(self) -> None:
         try:
             connection, _ = self._listener.accept()
-        except OSError:  # it has left already, or there are no descriptors left
+        except OSError:  # it has already disconnected, or there are no descriptors left
             return
         if len(self._readers) >= _MOST_READERS or not self._is_allowed(connection):
             connection.close()
@@ -133,7 +132,7 @@ class Server:
                 for request in reader.receive():
                     self._answer(reader, request)
             reader.send()
-        except OSError:  # it has left, or does not keep to the rules
+        except OSError:  # it has disconnected, or violates the protocol
             self._selector.unregister(reader.connection)
             del self._readers[reader.connection]
             reader.connection.close()
@@ -146,17 +145,17 @@ class Server:
             raise OSError("the reader asks and does not read")
         view = self._views.get(request)
         if view is None:
-            answer: Any = {"error": f"unknown view; there are {', '.join(sorted(self._views))}"}
+            answer: Any = {"error": f"unknown view; the views are {', '.join(sorted(self._views))}"}
         else:
             try:
                 answer = view()
-            except Exception as exc:  # noqa: BLE001 - told to the reader
+            except Exception as exc:  # noqa: BLE001 - reported to the reader
                 answer = {"error": describe_exception(exc)}
         reader.pending += json.dumps(answer, default=str).encode() + b"\n"
 
 
 class _Reader:
-    """A process that has connected."""
+    """A connected process."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
@@ -164,7 +163,7 @@ class _Reader:
         self.pending = bytearray()
 
     def receive(self) -> list[str]:
-        """Return the requests that are complete. Raises ``OSError`` if it has left, or sends something else."""
+        """Return the complete requests. Raises ``OSError`` if it has disconnected, or sends anything else."""
         try:
             data = self.connection.recv(4096)
         except BlockingIOError:
@@ -177,7 +176,7 @@ class _Reader:
         return [line.decode("ascii", "replace").strip() for line in lines]
 
     def send(self) -> None:
-        """Send what it takes at the moment."""
+        """Send as much as the socket accepts now."""
         while self.pending:
             try:
                 sent = self.connection.send(self.pending)
@@ -193,8 +192,8 @@ def _listen() -> tuple[str, socket.socket]:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with suppress(FileNotFoundError):
-            os.unlink(path)  # of a process that was killed and had the same number
-        listener.bind(path)  # nobody else can enter the folder meanwhile
+            os.unlink(path)  # left by a killed process with the same pid
+        listener.bind(path)  # no other user can enter the folder
         os.chmod(path, 0o600)
         listener.listen(128)
     except OSError as exc:

@@ -1,1 +1,1 @@
-"""Child processes, and what crosses between them and their parent. Knows nothing of pipelines."""
+"""Child processes, and communication between them and their parent. Independent of pipelines."""

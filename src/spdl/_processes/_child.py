@@ -1,7 +1,7 @@
-"""``Child``: a process with a connection to it, watched and ended by whoever holds the object.
+"""``Child``: a process with a connection to it, owned by the holder of the object.
 
-A child ends with its owner, on every way out: ``stop``, collection of the object, exit of the interpreter, death of
-this process by a signal (``_child_main`` sees to that). A forked copy of this process has no children: it disowns.
+A child always ends with its owner: on ``stop``, when the object is collected, at interpreter exit, and if a signal
+kills this process (see ``_child_main``). A forked copy of this process disowns the children.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from ._transport import Frame, Link, link_pair, wait_readable
 __all__ = ["Child", "living_children", "stop_all", "wait_any", "wait_deaths"]
 
 _ADVICE: Final = "Use a function of a module, or functools.partial"
-#: How long a death is waited for once the connection has ended, to have the exit code: beside load it takes seconds.
+#: How long to wait for the exit code once the connection has ended: under load it takes seconds.
 _CODE_TIMEOUT: Final = 10.0
-#: Between two looks at children whose deaths nothing tells.
+#: Polling interval for children whose death is not signalled by a descriptor.
 _POLL_INTERVAL: Final = 0.05
-#: What no process survives; Windows has one such end only.
+#: The signal that no process survives; Windows has only one.
 _SIGKILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
-#: How long a child may take after SIGTERM, and after SIGKILL.
+#: How long a child may take to end after SIGTERM, and after SIGKILL.
 _SIGNAL_TIMEOUT: Final = 2.0
 
 
 class Child:
-    """Made by ``Child.start``. Methods may be called from any thread, ``recv`` from one at a time.
+    """Created by ``Child.start``. All methods are thread-safe, except that only one thread at a time may call ``recv``.
 
     Attributes:
         link: The connection. Sending may block while the child does not receive.
@@ -69,7 +69,7 @@ class Child:
         if self._poll is not None:
             for each in self._descriptors():
                 self._poll.register(each, select.POLLIN)
-        self._stopping = threading.RLock()  # a collection may stop a child while the same thread does
+        self._stopping = threading.RLock()  # the collector may stop a child while the same thread does
         self._is_stopped = False
         self._is_forked = False
         _family.add(self)
@@ -90,19 +90,20 @@ class Child:
     ) -> Child:
         """Start a process that runs ``body(link, *args)`` in its main thread and then ends.
 
-        Does not wait until it runs. An exception of ``body`` is raised by ``recv``, as its text.
+        Does not wait until it runs. ``recv`` raises an exception of ``body``, as text.
 
         Args:
             body: A function of a module.
             args: Its further arguments.
             name: Name of the process.
             what: Names it in errors: ``worker 2 of region a+b``.
-            mp_context: Start method, see ``_start.context_of``. ``None``: what cannot be pickled is forked, if no other
-                thread runs.
+            mp_context: Start method, see ``_start.context_of``. ``None``: if the arguments cannot be pickled and no
+                other thread runs, fork.
             daemon: As for ``multiprocessing.Process``: a daemon may not have children itself.
-            link_limit: Most bytes of shared memory in each direction; 0: none; ``None``: chosen from the machine's.
+            link_limit: Most bytes of shared memory in each direction; 0: none; ``None``: chosen from the machine's
+                memory.
             at_end: Called once, when the connection has ended; at once if the process cannot be started. Not in forks.
-            template: Forks the process, as long as it can.
+            template: Template that forks the process, as long as it can.
             link_options: Further arguments of ``link_pair``.
 
         Raises:
@@ -171,15 +172,15 @@ class Child:
         """The next frame.
 
         Args:
-            timeout: Seconds; ``None``: until there is one or the child has died.
+            timeout: Seconds; ``None``: until there is a frame or the child has died.
 
         Raises:
             TimeoutError: Nothing came in time.
-            WorkerDiedError: The child is gone, and what it had sent was received.
-            WorkerError: The child's function raised; it has ended, or is about to.
-            PipelineStateError: The child was stopped; this process was forked from the one that has it.
+            WorkerDiedError: The child has ended, and everything that it sent was received.
+            WorkerError: The child's function raised; the child has ended or is about to.
+            PipelineStateError: The child was stopped, or this process was forked from the one that owns it.
         """
-        frame = self.link.next_frame()  # a stop, or a fork, has left none
+        frame = self.link.next_frame()  # ``None`` after a stop or a fork
         if frame is None:
             frame = self._recv_waiting(timeout)
         if frame.kind == AnyChild.FAILED:
@@ -201,9 +202,9 @@ class Child:
                     raise TimeoutError(f"nothing from {self.what} within {timeout} s")
                 if link.fileno() not in ready:
                     break
-                if (frame := link.try_recv()) is not None:  # else only a part of one, or a waking for nothing
+                if (frame := link.try_recv()) is not None:  # else only a part of a frame, or a spurious wake-up
                     return frame
-            # It has died. Whatever else holds its end of the connection will not say more.
+            # It has died. Other processes that hold its end of the connection send nothing.
             try:
                 return link.recv(0)
             except TimeoutError:
@@ -217,7 +218,7 @@ class Child:
         raise frame.load().as_error(f"{self.what} {failed}")
 
     def _wait(self, timeout: float | None) -> list[int]:
-        """Wait for a frame or for the death of the child; which descriptors say so."""
+        """Wait for a frame or for the death of the child. Return the ready descriptors."""
         poll = self._poll
         if poll is None:
             return wait_readable(self._descriptors(), timeout)
@@ -226,12 +227,13 @@ class Child:
         return [each for each, _ in poll.poll(milliseconds)]
 
     def _descriptors(self) -> list[int]:
-        """What can be read from when there is something to receive, or the child has died."""
-        # Without a pidfd the end of the connection has to do, which comes with the death unless others hold it.
+        """Descriptors that are readable when there is something to receive, or the child has died."""
+        # Without a pidfd, use the end of the connection, which comes with the death unless other processes hold the
+        # connection.
         return [self.link.fileno()] if self._pidfd is None else [self.link.fileno(), self._pidfd]
 
     def _ends(self) -> list[int]:
-        """What can be read from when the process has ended; without a pidfd, when the connection has."""
+        """Descriptors that are readable when the process has ended; without a pidfd, when the connection has ended."""
         return self._descriptors() if self._pidfd is None else [self._pidfd]
 
     def _check_owned(self) -> None:
@@ -243,14 +245,14 @@ class Child:
     # -- the end of the process
 
     def exit_code(self) -> int | None:
-        """Its exit code, negative for a signal; ``None`` while it runs, and if nobody knows."""
+        """Its exit code, negative for a signal; ``None`` while it runs, or if it is unknown."""
         if self._code is None and not self._is_forked:
-            with _start.lock, suppress(ValueError):  # closed by a stop: then the code is known, or never will be
+            with _start.lock, suppress(ValueError):  # closed by a stop: then the code is known, or will never be
                 self._code = self._process.exitcode
         return self._code
 
     def is_alive(self) -> bool:
-        """The process runs."""
+        """Whether the process is running."""
         if self._is_forked or self._is_stopped:
             return False
         if self._pidfd is not None:
@@ -258,7 +260,7 @@ class Child:
         return self.exit_code() is None
 
     def died(self) -> WorkerDiedError:
-        """The error for a child that is gone, or is about to be: it is waited for a moment to have its exit code."""
+        """Return the error for a child that has ended or is about to end. Waits a moment for its exit code."""
         self._join(_CODE_TIMEOUT)
         code = self.exit_code()
         how = "how is not known" if code is None else f"exit code {code}"
@@ -268,10 +270,10 @@ class Child:
         return WorkerDiedError(f"{self.what} exited unexpectedly. Process {self.pid}: {how}", exit_code=code)
 
     def stop(self, timeout: float = 3.0) -> None:
-        """End the process and wait until it has ended. Idempotent; never raises because it has already.
+        """End the process and wait until it has ended. Idempotent; does not raise if it has already ended.
 
         Args:
-            timeout: Seconds that it may take by itself, once its connection has ended.
+            timeout: Seconds that it may take to end by itself after its connection has ended.
         """
         with self._stopping:
             if self._is_stopped or self._is_forked:
@@ -286,7 +288,7 @@ class Child:
                 if self._join(timeout if number is None else _SIGNAL_TIMEOUT):
                     break
             self.exit_code()
-            with _start.lock, suppress(ValueError):  # it is still there: a system call of its does not end
+            with _start.lock, suppress(ValueError):  # it is still there: stuck in a system call
                 self._process.close()
             _family.children.discard(self)
             if self._pidfd is not None:
@@ -294,11 +296,11 @@ class Child:
                 os.close(pidfd)
 
     def kill(self) -> None:
-        """End the process now. Does not wait; its death shows as any other. From any thread."""
+        """Kill the process. Does not wait; its death is reported as any other."""
         self.send_signal(_SIGKILL)
 
     def send_signal(self, number: int) -> None:
-        """Send the process a signal, and no other process that may have its number by now."""
+        """Send a signal to the process, never to another process that has reused its pid."""
         pidfd = self._pidfd  # read once: ``stop`` may be closing it
         with suppress(OSError):
             if pidfd is not None:
@@ -309,7 +311,7 @@ class Child:
     def _join(self, timeout: float) -> bool:
         """Wait for the end of the process, and for its exit code, which may come a moment later."""
         timeout = max(0.0, timeout)
-        with suppress(ValueError):  # closed by a stop, which has seen the end
+        with suppress(ValueError):  # closed by a stop, which has waited for the end
             if not hasattr(os, "fork"):
                 self._process.join(timeout)
             elif not wait_readable([self._process.sentinel if self._pidfd is None else self._pidfd], timeout):
@@ -321,7 +323,7 @@ class Child:
         return True
 
     def disown(self) -> None:
-        """This is a forked copy of the process that has the child."""
+        """Drop the child in a forked copy of the process that owns it."""
         self._is_forked = True
         _start.forget(self._process)
         if self._pidfd is not None:
@@ -337,7 +339,7 @@ def _call(at_end: Callable[[], None] | None) -> None:
     try:
         if at_end is not None:
             at_end()
-    except Exception:  # noqa: BLE001 - the child is ended all the same
+    except Exception:  # noqa: BLE001 - the child is ended anyway
         text = "what goes with a child could not be ended"
         log(logging.getLogger("spdl.pipeline"), logging.WARNING, text, exc_info=True)
 
@@ -346,12 +348,11 @@ def wait_any(children: Iterable[Child], timeout: float | None = None) -> list[Ch
     """Wait until one of ``children`` has something to receive, or has died.
 
     Args:
-        children: At least one. Nobody else receives from them meanwhile.
-        timeout: Seconds; ``None``: for ever.
+        children: At least one. No other thread may receive from them during the call.
+        timeout: Seconds; ``None``: no limit.
 
     Returns:
-        All of which that is true; empty if it took too long. ``recv(0)`` of these tells more, and may still find that
-        only a part of a frame has come.
+        All such children; empty after a timeout. ``recv(0)`` tells more, and may still find only a part of a frame.
     """
     children = list(children)
     found = [child for child in children if child.link.has_frame()]
@@ -363,10 +364,10 @@ def wait_any(children: Iterable[Child], timeout: float | None = None) -> list[Ch
 
 
 def wait_deaths(children: Iterable[Child], timeout: float) -> list[Child]:
-    """Wait until one of ``children`` has died, whatever they have to tell.
+    """Wait until one of ``children`` has died, regardless of messages.
 
     Returns:
-        All that have; empty if it took too long.
+        All that have died; empty after a timeout.
     """
     children = list(children)
     until = monotonic() + timeout
@@ -377,7 +378,7 @@ def wait_deaths(children: Iterable[Child], timeout: float) -> list[Child]:
 
 
 def stop_all(children: Iterable[Child]) -> None:
-    """Stop all of ``children``. Each is told to end before any is waited for."""
+    """Stop all of ``children``. Tells each one to end before it waits for any."""
     children = list(children)
     for child in children:
         child.link.close()
@@ -390,12 +391,12 @@ def _open_pidfd(pid: int) -> int | None:
         return None
     try:
         return os.pidfd_open(pid)
-    except OSError:  # an old kernel, a sandbox; or it has died already, which the end of the connection will tell
+    except OSError:  # an old kernel, a sandbox, or already dead, which the end of the connection shows
         return None
 
 
 class _Family:
-    """All children of this process, for the ends that concern all of them: exit and fork."""
+    """All children of this process, for exit and fork."""
 
     def __init__(self) -> None:
         self.children: weakref.WeakSet[Child] = weakref.WeakSet()
@@ -413,7 +414,7 @@ class _Family:
                 self._finalizer = Finalize(None, self.stop_all, exitpriority=100)
 
     def stop_all(self) -> None:
-        """The interpreter exits."""
+        """Stop all children at interpreter exit."""
         stop_all(self.children)
 
     def disown(self) -> None:

@@ -1,4 +1,4 @@
-"""What every child runs first: it binds its life to its parent's, and then runs the function that it was started for.
+"""The main function of every child: makes the child end with its parent, then runs the child's own function.
 
 Imported by the fork server and by every child, so it imports little.
 """
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Call", "UnpicklableError", "run"]
 
-#: Seconds between the end of the parent, or its word that it is done with the child, and the end of the child.
+#: Seconds until the child ends after the parent has ended or has closed the connection.
 GRACE: Final = 1.0
 
 
 class UnpicklableError(TypeError):
-    """What a new process should get cannot be pickled."""
+    """The arguments of a new process cannot be pickled."""
 
 
 class Call:
-    """A function and its arguments on their way to a new process. They are put together there only when asked for.
+    """A function and its arguments, sent to a new process. They are unpickled there only by ``load``.
 
-    Pickled only while the process is being started, because some arguments (pipes, locks) can be sent then only.
+    Pickled only while the process is being started, because some arguments (pipes, locks) can be sent only then.
 
     Args:
         what: Names the process in errors.
@@ -58,7 +58,7 @@ class Call:
     def __reduce__(self) -> tuple[Any, ...]:
         try:
             return _ArrivedCall, (_dump(self._parts),)
-        except (OSError, KeyboardInterrupt):  # not an object's fault: no descriptors left
+        except (OSError, KeyboardInterrupt):  # not caused by an object: no descriptors left
             raise
         except BaseException as exc:
             raise UnpicklableError(self._explain(exc)) from exc
@@ -78,14 +78,14 @@ class _ArrivedCall:
         self._data = data
 
     def load(self) -> tuple[Callable[..., None], tuple[Any, ...]]:
-        """Raises what unpickling raises: modules that do not exist here, functions of an interactive main module."""
+        """Raises any error of unpickling: missing modules, functions of an interactive main module."""
         parts: tuple[Callable[..., None], tuple[Any, ...]] = pickle.loads(self._data)
         self._data = b""
         return parts
 
 
 class _Pickler(ForkingPickler):
-    """Refuses what would be found again only in the main module, where a new process cannot import that."""
+    """Refuses objects that exist only in the main module, if a new process cannot import that."""
 
     def reducer_override(self, obj: Any) -> Any:
         check_importable(obj)
@@ -104,7 +104,7 @@ def run(there: LinkEnd, call: Call | _ArrivedCall) -> None:
     # Ctrl-C goes to all processes of a terminal. The parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     link = there.open()
-    # Even if user code never lets go of the interpreter.
+    # Works even if user code never releases the GIL.
     exit_on_hangup(link.fileno(), GRACE)
     offer_stacks()
     if link.sender is not None:
@@ -115,10 +115,10 @@ def run(there: LinkEnd, call: Call | _ArrivedCall) -> None:
         del call
         phase = Phase.RUNNING
         body(link, *args)
-    except BaseException as exc:  # noqa: BLE001 - a sys.exit() of the user's is told like any other end
+    except BaseException as exc:  # noqa: BLE001 - a user's sys.exit() is reported like any other failure
         from ._remote_failure import RemoteFailure
 
-        with suppress(Exception):  # the parent is gone, or has let go of this child
+        with suppress(Exception):  # the parent has ended, or has closed the connection
             link.send(AnyChild.FAILED, phase, RemoteFailure.of(exc))
         sys.exit(1)
     finally:
@@ -126,10 +126,10 @@ def run(there: LinkEnd, call: Call | _ArrivedCall) -> None:
 
 
 def _end_process_pools() -> None:
-    """Let pools of ``concurrent.futures`` end, those of the user included.
+    """End pools of ``concurrent.futures``, including the user's.
 
-    In a process of its own ``multiprocessing`` waits for all children before ``concurrent.futures`` ends those of its
-    pools, for ever. Their exit function has no public name.
+    In its own processes, ``multiprocessing`` waits for all children before ``concurrent.futures`` ends its pools, so it
+    would wait forever. Their exit function has no public name.
     """
     end = getattr(sys.modules.get("concurrent.futures.process"), "_python_exit", None)
     if callable(end):

@@ -1,7 +1,7 @@
-"""Workers that this process uses and that are no children of it: who they are, where they run, and what they show.
+"""Workers of this process that are not its children: where they run, and their views.
 
-What owns such workers registers itself. ``spdl stats``, ``spdl dump`` and reports of stalls then show them beside the
-children of this process.
+Objects that own such workers register themselves. ``spdl stats``, ``spdl dump`` and stall reports then show these
+workers together with the children of this process.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from typing import Any, Final, NamedTuple, Protocol
 __all__ = ["ELSEWHERE", "OwnerElsewhere", "WorkerElsewhere", "pid_space"]
 
 _LOG = logging.getLogger("spdl.pipeline")
-#: Seconds that the workers of all owners together may take to answer.
+#: Time limit in seconds for the answers of all workers together.
 _TIMEOUT: Final = 2.0
 
 
 class WorkerElsewhere(NamedTuple):
-    """A worker that is no child of this process."""
+    """A worker that is not a child of this process."""
 
     pid: int
-    host: str | None  #: ``None``: it runs on this machine, where its pid is one of ours
+    host: str | None  #: ``None``: it runs on this machine, in our pid namespace
     what: str
 
 
 class OwnerElsewhere(Protocol):
-    """Owns such workers."""
+    """An object that owns such workers."""
 
     def workers(self) -> list[WorkerElsewhere]:
-        """Return those that run. Never blocks."""
+        """Return the running workers. Never blocks."""
 
     def ask(self, view: str, timeout: float) -> list[tuple[WorkerElsewhere, Any]]:
-        """Return them with what they show as ``view``; ``None`` for one that has not answered in time."""
+        """Return the workers with their answers for ``view``; ``None`` for a worker that has not answered in time."""
 
 
 class _Owners:
-    """All of this process. Weak references: an owner that nobody holds is not kept.
+    """All owners of this process, by weak references.
 
-    Takes no lock: each access is one operation of a dictionary, also when an owner is collected meanwhile.
+    Takes no lock: each access is one dictionary operation, even if an owner is collected at the same time.
     """
 
     def __init__(self) -> None:
@@ -64,9 +64,9 @@ class _Owners:
         return sorted(found, key=lambda worker: (worker.host or "", worker.pid))
 
     def ask(self, view: str, timeout: float = _TIMEOUT) -> list[tuple[WorkerElsewhere, Any]]:
-        """Return all workers with what they show; ``None`` for those that do not answer.
+        """Return all workers with their answers; ``None`` for those that do not answer.
 
-        In another thread: what carries the question may hang, as the program may.
+        Asks in another thread, because the transport may hang.
         """
         owners = self._owners()
         answers: list[tuple[WorkerElsewhere, Any]] = []
@@ -91,7 +91,7 @@ ELSEWHERE: Final = _Owners()
 
 
 def pid_space() -> str:
-    """Return what is the same in all processes whose pids mean something to each other; empty if that is not known."""
+    """Return an identifier of the pid namespace: equal in processes that see each other's pids; empty if unknown."""
     if sys.platform == "linux":
         with suppress(OSError):
             with open("/proc/sys/kernel/random/boot_id") as file:

@@ -1,9 +1,8 @@
-"""The main module: whether a new process can import it, and starting one where it cannot.
+"""Checks whether a new process can import the main module, and starts processes if it cannot.
 
-``multiprocessing`` has every new process import the main module of its parent from its file. A program read from stdin
-has a ``__file__`` too, ``<stdin>``, and a script may have been removed since: the process would die before it does
-anything, whatever it was started for. Where the module cannot be imported nothing in it can be sent either, so the
-process is started without.
+``multiprocessing`` makes every new process import the parent's main module from its file. A program read from stdin
+also has a ``__file__``, ``<stdin>``, and a script may have been deleted: the process would die at its start. If the
+module cannot be imported, nothing defined in it can be sent either, so the process is started without it.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def check_importable(obj: object) -> None:
         obj: Any object that is being pickled, where ``can_import_main`` is false.
 
     Raises:
-        pickle.PicklingError: It would only be found in the main module.
+        pickle.PicklingError: It exists only in the main module.
     """
     if not isinstance(obj, type | types.FunctionType) or getattr(obj, "__module__", None) != "__main__":
         return
@@ -46,10 +45,10 @@ def check_importable(obj: object) -> None:
 
 
 def guard_note(what: str) -> str:
-    """What may be wrong where a process died while it started.
+    """Return the probable reason why a process died during its start.
 
     Args:
-        what: What the main module would do when it is imported: ``loads data``.
+        what: What the main module would do on import: ``loads data``.
     """
     if not can_import_main():
         return "It died while it started; its message is on stderr"
@@ -61,9 +60,9 @@ def guard_note(what: str) -> str:
 
 @contextmanager
 def without_lost_main() -> Iterator[None]:
-    """Where the main module cannot be imported, have ``multiprocessing`` start processes that do not try.
+    """If the main module cannot be imported, make ``multiprocessing`` start processes that do not import it.
 
-    It asks the module for its ``__file__``. To be held for the moments in which it does.
+    ``multiprocessing`` reads the module's ``__file__``. Use this context only while it does.
     """
     main = sys.modules.get("__main__")
     path = getattr(main, "__file__", None)

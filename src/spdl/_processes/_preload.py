@@ -1,19 +1,19 @@
-"""Modules that the fork server imports before it forks, so that no child has to."""
+"""Modules that the fork server imports before it forks, so that children need not import them."""
 
 from __future__ import annotations
 
 __all__ = ["preload", "to_preload"]
 
-#: What every child imports, and what packages have added.
+#: Modules that every child imports, and those that packages have added.
 _modules = ["spdl._processes._child_main"]
 
 
 def preload(module: str) -> None:
-    """Add a module for fork servers that have yet to start. It is imported there, not here."""
+    """Add a module for fork servers that have not started yet. It is imported there, not here."""
     if module not in _modules:
         _modules.append(module)
 
 
 def to_preload() -> list[str]:
-    """All of them."""
+    """Return all of them."""
     return list(_modules)

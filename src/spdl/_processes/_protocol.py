@@ -1,4 +1,4 @@
-"""What any child may say to its parent, whatever its function is.
+"""Messages that any child may send to its parent, whatever its function.
 
 A message is a frame of ``_transport``: a kind, a number, and a payload.
 """
@@ -11,14 +11,14 @@ __all__ = ["AnyChild", "Phase"]
 
 
 class AnyChild(IntEnum):
-    """Kinds that no conversation may use for its own messages."""
+    """Reserved kinds of messages."""
 
-    #: It ends because of an exception. Payload: ``RemoteFailure``. Number: a ``Phase``.
+    #: The child ends because of an exception. Payload: ``RemoteFailure``. Number: a ``Phase``.
     FAILED = 255
 
 
 class Phase(IntEnum):
     """How far a child was when it failed."""
 
-    ARRIVING = 0  #: its function and arguments could not be put together
+    ARRIVING = 0  #: its function and arguments could not be unpickled
     RUNNING = 1  #: its function raised

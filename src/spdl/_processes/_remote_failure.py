@@ -1,6 +1,6 @@
-"""An exception on its way to another process: as text, because the object need not pickle, nor its type exist there.
+"""An exception sent to another process as text: the object may not be picklable, and its type may not exist there.
 
-Imported in children: it keeps its own imports few.
+Imported in children, so it has few imports.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from spdl._reports import add_note, attempts_of, cause_of, name_of, shown, text_
 
 __all__ = ["RemoteFailure"]
 
-#: A message, or a traceback, longer than this is cut in the middle: some print all of their data.
+#: A longer message or traceback is cut in the middle: some contain all of their data.
 _MOST_CHARACTERS = 100_000
 _NOWHERE = "?:0:?"
 
 
 class RemoteFailure(NamedTuple):
-    """What is known of an exception that was raised in another process."""
+    """Description of an exception that was raised in another process."""
 
     type_name: str  #: name of its class there, without the module
     message: str  #: its ``str``; may be empty
@@ -30,7 +30,7 @@ class RemoteFailure(NamedTuple):
 
     @classmethod
     def of(cls, exc: BaseException) -> RemoteFailure:
-        """Describe ``exc``. Never raises, whatever the exception's own methods do."""
+        """Describe ``exc``. Never raises, even if the exception's own methods do."""
         import traceback  # slow to import, and rarely needed
 
         place = _NOWHERE
@@ -51,7 +51,7 @@ class RemoteFailure(NamedTuple):
         """The error to raise here.
 
         Args:
-            attempt: What failed, as the message is to begin: ``Failed to fetch the next item``.
+            attempt: Start of the message: ``Failed to fetch the next item``.
         """
         error = WorkerError(f"{attempt}: {self}", remote_traceback=self.traceback)
         error._has_dead_worker = self.has_dead_worker
@@ -65,7 +65,7 @@ def _has_dead_worker(exc: BaseException) -> bool:
         error = waiting.pop()
         if isinstance(error, WorkerDiedError):
             return True
-        # By the base class: a subclass of the user's may have its own idea of the attribute.
+        # Use the base class: a user's subclass may redefine the attribute.
         members = BaseExceptionGroup.exceptions.__get__(error) if isinstance(error, BaseExceptionGroup) else ()
         for each in (*members, cause_of(error)):
             if each is not None and id(each) not in seen:

@@ -1,6 +1,6 @@
-"""What children that answer requests share: the loop that serves them, and how the end is waited for.
+"""Shared by children that answer requests: the serving loop, and waiting for the end.
 
-What every child does besides (watch the parent, unpickle its function, report how it failed) is ``_child_main.run``.
+``_child_main.run`` does the rest for every child: watch the parent, unpickle the function, report failures.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ __all__ = ["await_end", "failure_of", "serve_requests"]
 
 
 def serve_requests(link: Connection, handlers: Mapping[int, Callable[[Message], object]]) -> None:
-    """Give each message to the handler of its kind, one after the other, until the other end closes or is gone.
+    """Pass each message to the handler of its kind, one after the other, until the other end closes or dies.
 
     Args:
-        link: To the process that sends the requests.
-        handlers: One for each kind of message. They catch what user code raises: an ``OSError`` that leaves a handler
-            is taken for the end of the connection, to which it answers.
+        link: Connection to the process that sends the requests.
+        handlers: One for each kind of message. They must catch exceptions of user code: an ``OSError`` from a handler
+            means that the connection has ended.
     """
     with suppress(EOFError, OSError):
         while True:
             frame = link.recv()
             handlers[frame.kind](frame)
-            del frame  # its payload may be large, and must not be kept until the next comes
+            del frame  # do not keep a large payload until the next one arrives
 
 
 def await_end(link: Link) -> None:
-    """Return when the other end has closed or is gone. Discards what it still sends."""
+    """Return when the other end has closed or died. Discards further messages."""
     with suppress(EOFError, OSError):
         while True:
             link.recv().discard()
 
 
 def failure_of(function: Callable[..., object], *args: Any) -> RemoteFailure | None:
-    """Call a function of the user's; how it failed, if it did. A ``sys.exit()`` in it is a failure too."""
+    """Call a user's function; return its failure, if any. ``sys.exit()`` in it is a failure too."""
     try:
         function(*args)
     except BaseException as exc:  # noqa: BLE001 - the user's code

@@ -1,7 +1,7 @@
-"""The stacks of other processes: each of ours writes its own on a signal, without the GIL, to a file that others find.
+"""Reads the stacks of other processes: each of our processes writes its own to a file on a signal, without the GIL.
 
-The file is anonymous memory, which ``/proc`` shows to processes of the same user. So no connection is needed, and a
-process can be asked that is stuck in native code, or whose owner is another one. Linux only.
+The file is anonymous memory, which ``/proc`` shows to processes of the same user. So no connection is needed, and it
+works for processes that are stuck in native code or owned by another process. Linux only.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import BinaryIO, Final
 
 __all__ = ["STACK_SIGNAL", "offer_stacks", "stacks_of", "stacks_of_all", "tidy"]
 
-#: Has a process write the stacks of its threads. One that ops hardly use.
+#: The signal that makes a process write its stacks. Ops hardly ever use this one.
 STACK_SIGNAL: Final[int | None] = getattr(signal, "SIGRTMAX", getattr(signal, "SIGUSR2", None))
 _NAME: Final = "spdl-stacks"
-#: A process gets so long to begin to write, in seconds, and so long between two parts of it.
+#: Time limits in seconds until a process begins to write, and between two parts.
 _BEGINS: Final = 0.5
 _GOES_ON: Final = 0.03
 _POLL: Final = 0.005
-#: A text of more characters is cut in the middle.
+#: Longer texts are cut in the middle.
 _MOST_CHARACTERS: Final = 16_000
 
 
 def offer_stacks() -> None:
-    """Let others have the stacks of this process. Only for processes of ours: it takes a signal."""
+    """Let other processes read the stacks of this one. Only for our own child processes, because it uses a signal."""
     if STACK_SIGNAL is None or sys.platform != "linux" or not hasattr(faulthandler, "register"):
         return
     with suppress(ValueError, OSError):
@@ -43,7 +43,7 @@ def stacks_of(pid: int) -> str | None:
 
 
 def stacks_of_all(pids: Iterable[int]) -> list[str | None]:
-    """Return the same of several processes, which are all asked before any is waited for."""
+    """Return the same for several processes. Asks all of them before it waits for any."""
     asked = [_Asked(pid) for pid in pids]
     deadline = monotonic() + _BEGINS
     return [each.answer(deadline) for each in asked]
@@ -58,8 +58,8 @@ class _Asked:
         path = _file_of(pid)
         if path is None or STACK_SIGNAL is None:
             return
-        with suppress(OSError):  # it has ended, or belongs to somebody else
-            file = open(path, "rb")  # noqa: SIM115 - until the answer is there
+        with suppress(OSError):  # it has ended, or belongs to another user
+            file = open(path, "rb")  # noqa: SIM115 - open until the answer arrives
             try:
                 self._start = os.fstat(file.fileno()).st_size
                 os.kill(pid, STACK_SIGNAL)
@@ -76,7 +76,7 @@ class _Asked:
         with file:
             size = self._start
             while (now := monotonic()) < deadline:
-                pause.wait(_POLL)  # nothing tells when a process has written to memory
+                pause.wait(_POLL)  # there is no notification when a process has written to memory
                 grown = os.fstat(file.fileno()).st_size
                 if grown > size:
                     size, deadline = grown, now + _GOES_ON
@@ -85,7 +85,7 @@ class _Asked:
 
 
 def tidy(text: str) -> str | None:
-    """Return what ``faulthandler`` has written without what is no stack, and not too much of it."""
+    """Return the stacks from the output of ``faulthandler``, shortened if too long."""
     import re  # for few, and this module is part of every child
 
     text = re.sub(r"\n*^Extension modules: .*$", "", text, flags=re.MULTILINE).strip()
@@ -96,9 +96,9 @@ def tidy(text: str) -> str | None:
 
 
 def _file_of(pid: int) -> str | None:
-    """Return the path of the file of process ``pid``. Without the file it must not get the signal, which would end it.
+    """Return the path of the file of process ``pid``. Without the file, the signal would kill the process.
 
-    The handler is installed last, so the mask of caught signals has to have it too.
+    The handler is installed last, so the mask of caught signals is checked too.
     """
     folder = f"/proc/{pid}/fd"
     try:

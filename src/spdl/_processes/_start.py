@@ -1,4 +1,4 @@
-"""Starting a process: which start method, a fork server that has imported what children need, and clear errors."""
+"""Starts processes: chooses the start method, uses a fork server with preloaded modules, and raises clear errors."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ __all__ = [
     "warm_up",
 ]
 
-#: The fork server imports these too, if they are used here: children probably use them.
+#: The fork server also imports these if this process uses them, because children probably use them too.
 _LARGE: Final = "numpy", "torch"
-#: A start opens about so many descriptors. Where they run out half way, ``multiprocessing`` leaves some open.
+#: A start opens about this many descriptors. If they run out half way, ``multiprocessing`` leaves some open.
 _NUM_DESCRIPTORS: Final = 16
 #: Maximum number of seconds to wait for the end of a fork server that has closed its socket.
 _FORK_SERVER_ENDS: Final = 5.0
 
-#: Held for every start and every look at an exit code: ``multiprocessing`` looks at the codes of all children when it
-#: starts one, and the code of a child of the fork server can be read once only.
+#: Held for every start and every read of an exit code: ``multiprocessing`` reads the codes of all children when it
+#: starts one, and the code of a child of the fork server can be read only once.
 lock = threading.RLock()
 
 
 class _Seen:
-    """State of the process: there was a moment at which no start method had been chosen."""
+    """State of the process: whether no start method was chosen at some moment."""
 
     unset = False
 
 
 class ForkServerGone(WorkerError):
-    """The fork server died before it answered. There will be a new one: trying again, with new pipes, makes sense."""
+    """The fork server died before it answered. A new one will be started, so retry with new pipes."""
 
 
 def context_of(mp_context: str | BaseContext | None) -> BaseContext:
     """The context for a start method.
 
     Args:
-        mp_context: Its name. ``None``: what ``multiprocessing.set_start_method`` has chosen; without a choice
+        mp_context: Its name. ``None``: the method chosen by ``multiprocessing.set_start_method``; without a choice,
             ``forkserver`` where it exists, else ``spawn``.
 
     Raises:
@@ -72,8 +72,8 @@ def context_of(mp_context: str | BaseContext | None) -> BaseContext:
             raise ValueError(f"mp_context must be one of {', '.join(methods)}, got {mp_context!r}")
         return multiprocessing.get_context(mp_context)
     chosen = cast("str | None", multiprocessing.get_start_method(allow_none=True))
-    # Where fork is the default, any use of multiprocessing leaves it as the method, as if it had been chosen: even a
-    # start by the fork server. So it is taken only where nothing says that it was not, and where it does no harm.
+    # If fork is the default, any use of multiprocessing, even a start by the fork server, sets it as if the user had
+    # chosen it. So it is used only if nothing indicates otherwise, and if it does no harm.
     if chosen is None:
         _Seen.unset = True
     if chosen is None or (chosen == "fork" and (_Seen.unset or is_threaded())):
@@ -82,11 +82,11 @@ def context_of(mp_context: str | BaseContext | None) -> BaseContext:
 
 
 def warm_up(mp_context: str | BaseContext | None, *modules: str) -> None:
-    """Have the fork server start, if one will be asked for a process: it imports while the caller prepares.
+    """Start the fork server if it will be used: it imports modules while the caller prepares.
 
     Args:
         mp_context: As for ``context_of``.
-        modules: What it is to import besides. One that has started already imports nothing more.
+        modules: Further modules to import. A fork server that is already running imports nothing more.
 
     Raises:
         ValueError: There is no such start method here.
@@ -96,30 +96,30 @@ def warm_up(mp_context: str | BaseContext | None, *modules: str) -> None:
     from multiprocessing.forkserver import ensure_running
 
     _preload(*modules)
-    with suppress(OSError), lock, without_lost_main():  # what is wrong shows when the process is started
+    with suppress(OSError), lock, without_lost_main():  # errors are reported when the process is started
         _check_descriptors()
         ensure_running()
 
 
 def is_threaded() -> bool:
-    """This process runs threads besides the caller's, whose locks a forked child would inherit as they are."""
+    """Whether other threads run in this process. A forked child would inherit their locks as they are."""
     return threading.active_count() > 1
 
 
 def may_fork(mp_context: object) -> bool:
-    """Whether what cannot be pickled may be forked instead.
+    """Whether a process with arguments that cannot be pickled may be forked instead.
 
-    The user has not said how to start processes, and no other thread runs, which might hold a lock.
+    True if the user has not chosen a start method, and no other thread runs that might hold a lock.
     """
     return mp_context is None and hasattr(os, "fork") and not is_threaded()
 
 
 def fork_advice(mp_context: object, advice: str) -> str:
-    """What to do where something cannot be pickled, and ``may_fork`` is false.
+    """Return advice for the case that something cannot be pickled and ``may_fork`` is false.
 
     Args:
-        mp_context: How the user wants processes started.
-        advice: What else to do.
+        mp_context: The user's start method.
+        advice: Further advice.
     """
     if mp_context is None and hasattr(os, "fork"):
         return f"{advice}. It could be forked instead, but other threads run here"
@@ -129,12 +129,12 @@ def fork_advice(mp_context: object, advice: str) -> str:
 def launch(
     context: BaseContext, target: Callable[..., None], args: tuple[Any, ...], *, name: str, daemon: bool
 ) -> BaseProcess:
-    """Start a process. If that fails, nothing is left.
+    """Start a process. If that fails, nothing is left behind.
 
     Raises:
         ForkServerGone: See there.
-        WorkerError: The system refuses: no more processes, memory or descriptors. Or this process is one that is being
-            started, and its main module, which it imports first, wants to start another.
+        WorkerError: The system has no more processes, memory or descriptors. Or this process is itself being started,
+            and its main module, imported first, tries to start another process.
         Exception: What pickling ``args`` raises.
     """
     if context.get_start_method() == "fork" and is_threaded():
@@ -144,16 +144,16 @@ def launch(
             RuntimeWarning,
             stacklevel=4,
         )
-    # Only the contexts of concrete methods have it in typeshed, and all contexts at run time.
+    # In typeshed only the contexts of concrete methods have it; at run time all contexts do.
     process: BaseProcess = context.Process(target=target, args=args, name=name, daemon=daemon)  # type: ignore[attr-defined]
     start(process, context)
     return process
 
 
 def start(process: BaseProcess, context: BaseContext) -> None:
-    """Start a process that ``context`` has made. The only place that does. If it fails, nothing is left.
+    """Start a process made by ``context``. The only function that does. If it fails, nothing is left behind.
 
-    Whoever looks at the exit code afterwards, as ``join`` does, holds ``lock``.
+    Hold ``lock`` to read the exit code afterwards, also for ``join``.
 
     Raises:
         ForkServerGone: See there.
@@ -182,7 +182,7 @@ def start(process: BaseProcess, context: BaseContext) -> None:
 
 
 def _await_end_of_fork_server() -> None:
-    """Wait until a fork server that does not answer has ended: ``multiprocessing`` makes another only then.
+    """Wait until a fork server that does not answer has ended: only then does ``multiprocessing`` start another.
 
     The sockets of a dying process are closed a moment before it can be waited for.
     """
@@ -203,9 +203,9 @@ def _await_end_of_fork_server() -> None:
 
 @contextmanager
 def _as_parent() -> Iterator[None]:
-    """Allow this process to start others, though it may be a daemon of ``multiprocessing`` (torch starts such).
+    """Allow this process to start others even if it is a daemon of ``multiprocessing`` (torch starts such processes).
 
-    Daemons may not because nobody would end their children when they are killed. Ours see that themselves.
+    Daemons may not, because their children would stay when they are killed. Our children end by themselves.
     """
     current = multiprocessing.current_process()
     if not current.daemon:
@@ -219,7 +219,7 @@ def _as_parent() -> Iterator[None]:
 
 
 def forget(process: object) -> None:
-    """Have ``multiprocessing`` know nothing of a process: in a forked child, one of the parent's.
+    """Make ``multiprocessing`` forget a process: in a forked child, one of the parent's.
 
     ``multiprocessing`` does this only in children that it has forked itself. In others, its exit would wait for the
     process, which fails, or terminate it. Its list has no public access.
@@ -230,11 +230,11 @@ def forget(process: object) -> None:
 
 
 def _preload(*further: str) -> None:
-    """Tell the fork server, if it is yet to be started, what to import. What the user has told it stays.
+    """Tell a fork server that has not started yet what to import, in addition to the user's modules.
 
-    The list so far has no public reader. Without it nothing is told: the user's list counts more than our time. The
-    default, which is the main module, goes: from 3.14 on the server really imports it, that is, runs a script that has
-    no guard, before anybody knows whether a process is started by it.
+    The existing list has no public reader. If it cannot be read, nothing is changed: the user's list is more important
+    than our start time. The default entry, the main module, is removed: from 3.14 on the server really imports it,
+    which runs a script without a guard even if it starts no process.
     """
     from multiprocessing import forkserver
 
@@ -247,9 +247,9 @@ def _preload(*further: str) -> None:
 
 
 def _check_not_importing_main(name: str) -> None:
-    """Raise where ``multiprocessing`` would, for forks too: each process would run the whole script once more.
+    """Raise where ``multiprocessing`` would, also for fork: otherwise each process would run the whole script again.
 
-    That a process is being started has no public name.
+    The flag that a process is being started has no public name.
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise WorkerError(
@@ -276,15 +276,15 @@ def _renew_lock() -> None:
 
 
 def _forget_fork_server() -> None:
-    """Have a forked child start a fork server of its own: ``multiprocessing`` would wait for the parent's as a child.
+    """Make a forked child start its own fork server: ``multiprocessing`` would wait for the parent's as a child.
 
-    What is forgotten has no public reader; where it has other names, a start fails as it does without this.
+    The state has no public name; if the names change, a start fails as it does without this function.
     """
     server = getattr(sys.modules.get("multiprocessing.forkserver"), "_forkserver", None)
     if getattr(server, "_forkserver_pid", None) is None or not hasattr(server, "_forkserver_alive_fd"):
         return
     assert server is not None
-    os.close(server._forkserver_alive_fd)  # this copy of what keeps the parent's alive
+    os.close(server._forkserver_alive_fd)  # this copy of the descriptor that keeps the parent's server alive
     server._forkserver_pid = server._forkserver_address = server._forkserver_alive_fd = None
     server._lock = threading.Lock()
 

@@ -1,12 +1,11 @@
-"""A template process, from the side that asks: workers that find their modules imported.
+"""The client side of a template process, which forks workers with their modules already imported.
 
-A process that is started imports the main module, and then whatever it is to work with: torch takes a second, and an
-epoch of workers that do not outlive it pays that for each of them. A template imports it once, and is forked. What it
-forks has no trace of the workers before it, nor of anything but imports.
+A new process imports the main module and then all modules that it needs. torch takes a second, which is paid for every
+worker if workers live for one epoch only. A template imports the modules once and is then forked. Its forks contain
+nothing but these imports, and no traces of earlier workers.
 
-There is one for this process. It is started when it is first asked for, replaced when what it has imported has
-changed since (the files of modules, ``sys.path``, the working folder), and ends with this process, or when it was not
-asked for two minutes.
+There is one template per process. It is started on first use, replaced if its imports are outdated (files of modules,
+``sys.path``, the working folder), and ends with this process, or after two minutes without use.
 """
 
 from __future__ import annotations
@@ -33,34 +32,34 @@ from ._transport import wait_readable
 __all__ = ["ForkedProcess", "Template", "TemplateGone", "find_template", "kept"]
 
 _IS_SUPPORTED: Final = sys.platform == "linux"
-#: Seconds that the import of modules may take; then workers are started without a template.
+#: Time limit in seconds for importing modules; after that, workers are started without a template.
 _LONGEST: Final = 120.0
 
 
 class TemplateGone(Exception):
-    """The template did not fork: it has ended, or cannot. Start the process in another way."""
+    """The template has ended or cannot fork. Start the process in another way."""
 
 
 class ForkedProcess:
-    """A worker that a template has forked, with as much of the interface of ``multiprocessing.Process`` as is used."""
+    """A worker forked by a template, with the part of the interface of ``multiprocessing.Process`` that is used."""
 
     def __init__(self, template: Template, name: str, pid: int, status: int) -> None:
         self.name = name
         self.pid = pid
-        self._template = template  # it stays as long as somebody may ask for the exit code
+        self._template = template  # it stays as long as the exit code may be read
         self._status = status
         self._code: int | None = None
         self._is_known = False
 
     @property
     def sentinel(self) -> int:
-        """Can be read from when the process has ended."""
+        """Descriptor that is readable when the process has ended."""
         self._check_open()
         return self._status
 
     @property
     def exitcode(self) -> int | None:
-        """``None`` while it runs, and if the template died before it could tell."""
+        """``None`` while it runs, or if the template died before it reported the exit code."""
         self._check_open()
         if not self._is_known and wait_readable([self._status], 0):
             self._is_known = True
@@ -76,7 +75,7 @@ class ForkedProcess:
             wait_readable([self._status], timeout)
 
     def close(self, _close: Callable[[int], None] = os.close) -> None:  # `os` may be gone at exit
-        """Let go of it. Idempotent."""
+        """Release it. Idempotent."""
         status, self._status = self._status, -1
         if status >= 0:
             _close(status)
@@ -103,21 +102,21 @@ class _Passing:
 
 
 class Template:
-    """The process. Safe to use from several threads.
+    """The template process. Thread-safe.
 
     Raises:
         WorkerError: It cannot be started.
     """
 
     def __init__(self, mp_context: BaseContext) -> None:
-        from ._child import Child  # which uses what is here
+        from ._child import Child  # which imports this module
 
         self._lock = threading.Lock()
         self._imported: set[str] = set()
         self.control, there = socket.socketpair()
         self.control.settimeout(_LONGEST)
         try:
-            # No daemon: those may not have children.
+            # Not a daemon: daemons may not have children.
             self.child = Child.start(
                 serve,
                 there,
@@ -132,14 +131,14 @@ class Template:
             raise
         finally:
             there.close()
-        # multiprocessing would list it among the user's children, and wait for it at its exit. It is ended before.
+        # multiprocessing would list it among the user's children and wait for it at exit. It is ended before.
         forget(self.child._process)
 
     def prepare(self, modules: Iterable[str]) -> str | None:
-        """Have it import modules, those that it has not.
+        """Make it import the modules that it has not imported yet.
 
         Returns:
-            The module after whose import it cannot fork any more; it is of no use then. ``None``: it can.
+            The module whose import makes forking impossible; the template is then unusable. ``None``: it can fork.
 
         Raises:
             TemplateGone: It has ended.
@@ -154,12 +153,12 @@ class Template:
         """Fork a worker that calls ``target(*args)``.
 
         Raises:
-            TemplateGone: See there. Nothing is left.
+            TemplateGone: It has ended or cannot fork. Nothing is left behind.
             Exception: What pickling raises.
         """
         passing = _Passing()
         stream = io.BytesIO()
-        context.set_spawning_popen(passing)  # type: ignore[arg-type]  # it has what is asked of one
+        context.set_spawning_popen(passing)  # type: ignore[arg-type]  # it has the needed interface
         try:
             reduction.dump((target, args), stream)
         finally:
@@ -181,7 +180,7 @@ class Template:
             os.close(told)
 
     def _ask(self, kind: int, data: bytes, descriptors: list[int]) -> int:
-        """Send a request and wait for the reply. Anything that interrupts this is the template's end."""
+        """Send a request and wait for the reply. If this is interrupted, the template is unusable."""
         try:
             socket.send_fds(self.control, [HEADER.pack(kind, len(descriptors), len(data))], descriptors)
             self.control.sendall(data)
@@ -197,7 +196,7 @@ class Template:
             self.control.close()
             raise TemplateGone("it has ended") from exc
         except BaseException:
-            self.control.close()  # its answer would be taken for that to the next request
+            self.control.close()  # its answer would be mistaken for the answer to the next request
             raise
 
     def __del__(self) -> None:
@@ -207,26 +206,26 @@ class Template:
 
 
 class _Kept:
-    """The template of this process; one place to look it up."""
+    """The template of this process."""
 
     lock = threading.RLock()
     template: Template | None = None
     surroundings: Any = None
-    files: ClassVar[dict[str, int | None]] = {}  # of modules that it has imported: when they were changed
+    files: ClassVar[dict[str, int | None]] = {}  # modification times of its imported modules
     unfit: frozenset[str] = frozenset()  # modules after whose import it could not fork
-    inherited: ClassVar[list[Template]] = []  # in a fork: those of the parent
+    inherited: ClassVar[list[Template]] = []  # in a fork: templates of the parent
 
 
 def find_template(mp_context: BaseContext, modules: Iterable[str]) -> Template | None:
     """The template of this process, with these modules imported.
 
     Args:
-        mp_context: How workers are to be started.
-        modules: What they will import. Where that fails, it fails in the workers too, which say so.
+        mp_context: The start method of workers.
+        modules: Modules that they will import. If an import fails, it also fails in the workers, which report it.
 
     Returns:
-        ``None``: there can be none, and workers are started without. The start method is not ``forkserver``, the system
-        is not Linux, or a module runs threads as soon as it is imported.
+        ``None``: workers must be started without a template, because the start method is not ``forkserver``, the system
+            is not Linux, or a module starts threads on import.
     """
     names = [name for name in dict.fromkeys(modules) if name != "__main__"]
     if not _IS_SUPPORTED or mp_context.get_start_method() != "forkserver":
@@ -239,11 +238,11 @@ def find_template(mp_context: BaseContext, modules: Iterable[str]) -> Template |
             try:
                 template = _current(mp_context)
                 unfit = template.prepare(names)
-            except TemplateGone:  # it was not asked for some time, or was killed
+            except TemplateGone:  # it was idle for too long, or was killed
                 if _Kept.template is before:
                     continue
-                unfit = names[0]  # a new one that dies would do so again
-            except WorkerError:  # whoever starts a worker will see, and say, why
+                unfit = names[0]  # a new template would die again
+            except WorkerError:  # starting a worker will report why
                 break
             if unfit is None:
                 for name in names:
@@ -256,7 +255,7 @@ def find_template(mp_context: BaseContext, modules: Iterable[str]) -> Template |
 
 
 def _current(mp_context: BaseContext) -> Template:
-    """The template there is, unless it has something else than a new process would have. Then a new one."""
+    """Return the existing template if its state equals that of a new process, else a new one."""
     surroundings = _surroundings()
     is_stale = surroundings != _Kept.surroundings or any(_changed(name) != when for name, when in _Kept.files.items())
     if _Kept.template is None or is_stale or not _Kept.template.child.is_alive():
@@ -268,7 +267,7 @@ def _current(mp_context: BaseContext) -> Template:
 
 
 def _surroundings() -> Any:
-    """What a new process would get of this one."""
+    """The state that a new process would get from this one."""
     main = sys.modules.get("__main__")
     path = getattr(main, "__file__", None) if can_import_main() else None
     name = getattr(getattr(main, "__spec__", None), "name", None)
@@ -298,7 +297,7 @@ def _modified(path: str | None) -> int | None:
 
 
 def kept() -> tuple[frozenset[int], frozenset[int]]:
-    """The template's process id, and descriptors that stay open for it: for whoever looks for what was forgotten."""
+    """The template's process id and its open descriptors, for leak checks."""
     template = _Kept.template
     if template is None or not template.child.is_alive():
         return frozenset(), frozenset()
@@ -308,11 +307,11 @@ def kept() -> tuple[frozenset[int], frozenset[int]]:
 
 
 def _forget() -> None:
-    """In a forked child: the template is the parent's."""
+    """In a forked child: drop the template, which is the parent's."""
     _Kept.lock = threading.RLock()
     template, _Kept.template = _Kept.template, None
     if template is not None:
-        _Kept.inherited.append(template)  # collected here, before its child is disowned, it would end the parent's
+        _Kept.inherited.append(template)  # if collected here before its child is disowned, it would end the parent's
         template.control.close()
 
 

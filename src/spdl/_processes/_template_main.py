@@ -1,10 +1,9 @@
-"""The template process: it has imported what workers need, and forks them when it is asked.
+"""The template process: imports the modules that workers need, and forks workers on request.
 
-It runs nothing of the user's but the import of modules, so what it forks are fresh interpreters in which these modules
-have been imported, and no more. It has one thread, as a fork wants it; a module that starts others when it is imported
-makes it unfit, and workers are then started without it.
+It runs no user code except imports, so its forks are fresh interpreters with these modules imported. It has one thread,
+as forking requires; a module that starts threads on import makes it unusable, and workers are then started without it.
 
-Requests come over a socket, with descriptors: a header, and data. The other end of it is in ``_template``.
+Requests arrive over a socket, with descriptors: a header and data. ``_template`` has the other end.
 """
 
 from __future__ import annotations
@@ -32,42 +31,42 @@ __all__ = ["FORK", "HEADER", "IMPORT", "MOST_DESCRIPTORS", "REPLY", "Passed", "s
 
 #: Kind of request, number of descriptors, bytes of data.
 HEADER: Final = struct.Struct("<BIQ")
-#: Of a fork, the process id, or the negative number of an error. Of an import, see ``_import``.
+#: Reply to a fork: the process id, or a negated error number. Reply to an import: see ``_import``.
 REPLY: Final = struct.Struct("<q")
 IMPORT: Final = 1  # data: names of modules, by pickle
 FORK: Final = (
     2  # data: by pickle, name, whether a daemon, and the pickled call. The first descriptor gets the exit code
 )
-#: Linux passes 253 at once.
+#: Linux passes at most 253 at once.
 MOST_DESCRIPTORS: Final = 250
-#: Without workers, and without being asked for any, a template ends after so many seconds.
+#: A template without workers and requests ends after this many seconds.
 _IDLE: Final = 120.0
 #: Native threads of a template: the main one, and the one that watches the connection to the parent.
 _NUM_THREADS: Final = 2
 
 
 class Passed:
-    """A descriptor on its way to a worker, in the place of ``multiprocessing``'s ``DupFd``."""
+    """A descriptor sent to a worker, instead of ``multiprocessing``'s ``DupFd``."""
 
-    #: Those of this worker.
+    #: Descriptors of this worker.
     arrived: tuple[int, ...] = ()
 
     def __init__(self, index: int) -> None:
         self._index = index
 
     def detach(self) -> int:
-        """The descriptor, which is the caller's."""
+        """Return the descriptor, which the caller owns."""
         return Passed.arrived[self._index]
 
 
 def serve(link: Link, control: socket.socket) -> None:
-    """Body of the template: serve requests until the parent lets go, or asks for nothing any more.
+    """Body of the template: serve requests until the parent closes the connection or stops sending requests.
 
     Args:
-        link: To the parent. Its end is the template's.
-        control: Where requests come.
+        link: Connection to the parent. The template ends with it.
+        control: Socket for requests.
     """
-    # Not by way of multiprocessing's exit, which would end the workers. They have an owner.
+    # Not through multiprocessing's exit, which would end the workers. They have another owner.
     try:
         _Template(link, control).run()
     finally:
@@ -78,7 +77,7 @@ class _Template:
     def __init__(self, link: Link, control: socket.socket) -> None:
         self._link = link
         self._control = control
-        self._workers: dict[int, _Worker] = {}  # by what tells their end
+        self._workers: dict[int, _Worker] = {}  # by the descriptor that signals their end
         self._poll = select.poll()
         for each in (link.fileno(), control.fileno()):
             self._poll.register(each, select.POLLIN)
@@ -97,7 +96,7 @@ class _Template:
                 return
 
     def _answer(self) -> bool:
-        """Serve one request. False: there will be no more."""
+        """Serve one request. False: there are no more."""
         descriptors: list[int] = []
         try:
             header, descriptors = self._receive_header()
@@ -107,7 +106,7 @@ class _Template:
             data = self._receive(size)
             if kind == IMPORT:
                 reply = _import(pickle.loads(data))
-            elif len(descriptors) != num_descriptors:  # no more can be opened here
+            elif len(descriptors) != num_descriptors:  # the descriptor limit of this process is reached
                 reply = -1
             else:
                 reply = self._fork(descriptors, data)
@@ -143,7 +142,7 @@ class _Template:
         before = _open_descriptors()
         try:
             with warnings.catch_warnings():
-                # Python 3.12 on counts native threads, and says that a fork beside them may deadlock.
+                # From Python 3.12 on, fork counts native threads and warns that it may deadlock.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 process.start()
         except OSError as exc:
@@ -151,24 +150,24 @@ class _Template:
             return -(exc.errno or 1)
         assert process.pid is not None
         ending = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else os.dup(process.sentinel)
-        # multiprocessing keeps some for itself, and leaves them open in the workers after this one.
+        # multiprocessing keeps some open, which later workers would inherit.
         self._workers[ending] = _Worker(process, status, _open_descriptors() - before)
         self._poll.register(ending, select.POLLIN)
         return process.pid
 
     def _report_exit(self, ending: int) -> None:
-        """A worker has ended: tell its exit code."""
+        """Report the exit code of a worker that has ended."""
         self._poll.unregister(ending)
         process, status, _ = self._workers.pop(ending)
         process.join()
-        with suppress(OSError):  # nobody wants to know
+        with suppress(OSError):  # the receiver has closed
             os.write(status, REPLY.pack(process.exitcode or 0))
         os.close(status)
         os.close(ending)
         process.close()
 
     def leave(self) -> None:
-        """In a worker: let go of what is the template's."""
+        """In a worker: close what belongs to the template."""
         self._control.close()
         for ending, worker in self._workers.items():
             for each in {ending, worker.status} | worker.descriptors:
@@ -179,20 +178,20 @@ class _Template:
 class _Worker(NamedTuple):
     process: BaseProcess
     status: int  # where the exit code goes
-    descriptors: set[int]  # that were opened for it
+    descriptors: set[int]  # opened for it
 
 
 def _open_descriptors() -> set[int]:
     found = set()
     for name in os.listdir("/proc/self/fd"):
-        with suppress(OSError):  # the one that lists the folder
+        with suppress(OSError):  # the descriptor that lists the folder
             os.fstat(int(name))
             found.add(int(name))
     return found
 
 
 class _Surroundings:
-    """What ``multiprocessing`` says in a process of its own about where it comes from; a fork would change it."""
+    """The information of ``multiprocessing`` about the parent process, which a fork would change."""
 
     def __init__(self) -> None:
         self.parent = multiprocessing.parent_process()
@@ -200,7 +199,8 @@ class _Surroundings:
 
     def restore(self) -> None:
         multiprocessing.set_start_method(self.start_method, force=True)
-        # The one that started the template. There is no public way to say so; without, it is the template.
+        # The parent is the process that started the template. There is no public way to set it; without this, it would
+        # be the template.
         if hasattr(multiprocessing.process, "_parent_process"):
             multiprocessing.process._parent_process = self.parent
 
@@ -217,21 +217,21 @@ def _run(template: _Template, descriptors: list[int], call: bytes, surroundings:
 
 
 def _import(names: list[str]) -> int:
-    """Import modules. 1: the process can be forked after that; -n: not since number n of them, from 1."""
+    """Import modules. Returns 1 if the process can still be forked; -n if not since module number n, from 1."""
     for number, name in enumerate(names, 1):
         if name not in sys.modules:
-            # A worker would have the same trouble, and says it better.
+            # A worker would fail in the same way, and reports it better.
             with suppress(BaseException):
                 importlib.import_module(name)
         if not _may_fork():
             return -number
     gc.collect()
-    gc.freeze()  # or the collectors of workers write to all these objects, and so make copies of their pages
+    gc.freeze()  # otherwise the garbage collectors of workers would write to all these objects and copy their pages
     return 1
 
 
 def _may_fork() -> bool:
-    """Whether all of what runs here would be there in a fork too."""
+    """Whether a fork would have everything that runs here."""
     if threading.active_count() > 1:
         return False
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
@@ -240,7 +240,7 @@ def _may_fork() -> bool:
     try:
         if len(os.listdir("/proc/self/task")) <= _NUM_THREADS:
             return True
-        # OpenBLAS (NumPy, SciPy) starts threads when it is loaded, ends them before a fork, and starts them anew.
+        # OpenBLAS (NumPy, SciPy) starts threads when it is loaded, ends them before a fork, and restarts them.
         with open("/proc/self/maps", errors="replace") as file:
             return any("openblas" in line for line in file)
     except OSError:

@@ -1,4 +1,4 @@
-"""Which of several objects cannot be pickled: an error that names the whole of them helps nobody."""
+"""Finds which of several objects cannot be pickled, for useful error messages."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def find_unpicklable(
     """Find the first object that does not pickle.
 
     Args:
-        parts: The objects, each after its name.
-        dump: Pickles one as it will be sent.
+        parts: Pairs of name and object.
+        dump: Pickles an object in the way it will be sent.
         ignored: Exceptions that say nothing about the object.
 
     Returns:
-        Its name, and why; ``None`` if all pickle.
+        Its name and the reason; ``None`` if all can be pickled.
     """
     for name, part in parts:
         try:
@@ -32,6 +32,6 @@ def find_unpicklable(
             raise
         except ignored:
             continue
-        except BaseException as exc:  # noqa: BLE001 - pickling runs the user's code, which may ask for an exit
+        except BaseException as exc:  # noqa: BLE001 - pickling runs user code, which may call sys.exit()
             return name, f"it cannot be pickled: {exc} ({type(exc).__name__})"
     return None

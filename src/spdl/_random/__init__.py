@@ -1,7 +1,6 @@
-"""Random numbers of items: seeds that depend on nothing but where an item is, and generators made from them.
+"""Random numbers per item: seeds that depend only on the position of an item, and generators made from them.
 
-For all packages, of which none has to import another for it. Imports nothing of ``spdl``; NumPy and torch only for
-their generators.
+Used by all packages. Imports nothing from ``spdl``; imports NumPy and torch only for their generators.
 """
 
 from ._rng import Rng as Rng

@@ -30,12 +30,12 @@ class Rng:
             top, left = rng.numpy().integers(0, 32, 2)
             return image[top : top + 224, left : left + 224]
 
-    Generators are made when they are first asked for. All start from the same seed, so take the numbers of an item from
-    one of them. A generator may be kept: it goes on with its own numbers, and no later item gets it.
+    Generators are created on first use. All start from the same seed, so use only one of them for an item. You may keep
+    a generator: it continues its own sequence, and no later item gets it.
 
     Args:
         seed: In ``[0, 2**64)``.
-        key: What the seed was computed from; ``None``: not known.
+        key: The values that the seed was computed from; ``None`` if unknown.
 
     Raises:
         TypeError: The seed is not an integer.
@@ -57,7 +57,7 @@ class Rng:
 
     @property
     def seed(self) -> int:
-        """A random number in ``[0, 2**64)``, to seed anything with. Different items have different ones."""
+        """A random number in ``[0, 2**64)``, to seed other generators. Different for each item."""
         return self._seed
 
     @property
@@ -74,8 +74,8 @@ class Rng:
     def numpy(self) -> np.random.Generator:
         """``numpy.random.Generator(numpy.random.Philox(key=seed))``: the same object each time.
 
-        Making one takes some 20 microseconds, resetting it two. So a thread keeps one and resets it for the next item,
-        unless somebody else still refers to it or to its bit generator.
+        Creating one takes about 20 microseconds, resetting it 2. So each thread keeps one and resets it for the next
+        item, unless other code still refers to it or to its bit generator.
         """
         if self._numpy is None:
             self._numpy = _numpy_generator(self._seed)
@@ -90,7 +90,7 @@ class Rng:
         return self._torch
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A copy begins with the first number again.
+        # A copy starts again with the first number.
         return type(self), (self._seed, self._key)
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ class Rng:
 
 
 class _Reusable:
-    """A generator of NumPy's that can be set to the start of the stream of any seed."""
+    """A NumPy generator that can be reset to the start of the sequence of any seed."""
 
     __slots__ = ("_bit_generator", "_generator", "_idle", "_key", "_probe", "_state")
 
@@ -109,21 +109,21 @@ class _Reusable:
 
         self._bit_generator = np.random.Philox(key=0)
         self._generator = np.random.Generator(self._bit_generator)
-        # With a new key, and all else as at the start. Setting it copies the numbers.
+        # A new key, and everything else as at the start. Setting the state copies the numbers.
         self._state = self._bit_generator.state
         self._key = self._state["state"]["key"]
-        # To this, nobody else can ever refer.
+        # No other code can refer to this object.
         self._probe = object()
         self._idle = self._num_others()
 
     def _num_others(self) -> int:
-        # More than those to the probe: so it does not matter which of them the interpreter counts for itself. What the
-        # generator has of its bit generator is counted when nobody else could have anything.
+        # Compares with the references to the probe, so it does not matter which references the interpreter itself
+        # counts. The generator's own references to its bit generator are counted when no other code can have any.
         own = sys.getrefcount(self._probe)
         return sys.getrefcount(self._generator) + sys.getrefcount(self._bit_generator) - 2 * own
 
     def is_idle(self) -> bool:
-        """Whether nobody else refers to the generator or to its bit generator."""
+        """Whether no other code refers to the generator or to its bit generator."""
         return self._num_others() == self._idle
 
     def begin(self, seed: int) -> np.random.Generator:
@@ -132,7 +132,7 @@ class _Reusable:
         return self._generator
 
 
-# One per thread, so that no two items of different threads can share one, and no lock is needed.
+# One per thread, so that items of different threads never share one, and no lock is needed.
 _of_thread = threading.local()
 
 

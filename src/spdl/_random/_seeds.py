@@ -1,12 +1,12 @@
 """The seeds of a stage's calls: functions of the run's seed, the stage, and the place of the item.
 
-The place of an item is a tree, as its origin is. Its leaves are positions of sources; an output of a call with several
-is a part of what the call was given; an aggregate is the tuple of what is in it.
+The place of an item is a tree, like its origin. Its leaves are positions of sources. If a call has several outputs,
+each one is a part of the call's input. An aggregate is the tuple of its items' places.
 
-The seed of a position is an output of SplitMix64: of the generator that run seed, stage name, number of the source, and
-epoch choose. So in one epoch the seeds of a stage all differ, and in all else they collide no more often than random
-numbers. The seeds of parts and of aggregates are computed from those of what they are of, by the same mixing. All this
-is part of what is promised: the same on every machine, and in every release.
+The seed of a position is an output of SplitMix64, from the generator that run seed, stage name, source number and epoch
+select. So all seeds of a stage differ within an epoch, and otherwise they collide no more often than random numbers.
+The seeds of parts and aggregates are computed from those of their inputs by the same mixing. This is guaranteed to be
+the same on every machine and in every release.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ._splitmix import MASK, STEP, absorb, mix, words_of
 
 __all__ = ["ItemPart", "ItemPlace", "ItemPosition", "RngKey", "StageSeeds", "key_of"]
 
-#: Keep parts, aggregates and positions apart: the first digits of pi, as words.
+#: Constants that separate parts, aggregates and positions: the first digits of pi, as words.
 _PART: Final = 0x243F6A8885A308D3
 _JOIN: Final = 0x13198A2E03707344
-#: Generators kept by a stage, for sources and epochs that are under way.
+#: Number of generators that a stage keeps, for sources and epochs in progress.
 _MAX_KEPT: Final = 64
 
 
@@ -33,11 +33,11 @@ class ItemPosition(NamedTuple):
     epoch: int  #: the number of the pass over the source
     position: int  #: in the order of all ranks
     source: int = 0  #: its number, in a pipeline that merges several
-    item: int | str | None = None  #: what the source gave (``key_of``), such as a path; no part of the seed
+    item: int | str | None = None  #: the source's item (``key_of``), such as a path; not part of the seed
 
 
 def key_of(item: object) -> int | str | None:
-    """Return the key of what a source gave: itself if it is a number or a text, and of a path the text."""
+    """Return the key of a source's item: the item itself if it is a number or text, and the text of a path."""
     cls = type(item)
     if cls is int or cls is str:
         return item  # type: ignore[return-value]
@@ -53,9 +53,9 @@ def key_of(item: object) -> int | str | None:
 
 
 class ItemPart(NamedTuple):
-    """One output of a call with several."""
+    """One output of a call with several outputs."""
 
-    of: ItemPlace  #: what the call was given
+    of: ItemPlace  #: the input of the call
     number: int  #: of the output
 
 
@@ -63,7 +63,7 @@ ItemPlace: TypeAlias = "ItemPosition | ItemPart | tuple[ItemPlace, ...]"
 
 
 class RngKey(NamedTuple):
-    """All that a seed depends on."""
+    """Everything that a seed depends on."""
 
     seed: int  #: of the run
     stage: str  #: the name of the stage
@@ -73,7 +73,7 @@ class RngKey(NamedTuple):
 class StageSeeds:
     """The seeds of the calls of one stage.
 
-    Any number of threads may use it at once.
+    Thread-safe.
 
     Args:
         seed: Of the run: any integer.
@@ -92,7 +92,7 @@ class StageSeeds:
 
         name = hashlib.sha256(b"spdl stage " + stage.encode("utf-8", "surrogatepass")).digest()
         self._base = absorb(state, int.from_bytes(name[:8], "little"))
-        # Only a cache: what another thread has removed or added at the same time makes no difference.
+        # Only a cache: concurrent changes by another thread do no harm.
         self._generators: dict[tuple[int, int], int] = {}
 
     def at(self, epoch: int, position: int, source: int = 0) -> int:
@@ -106,7 +106,7 @@ class StageSeeds:
         state = self._generators.get((epoch, source))
         if state is None:
             state = self._generator(epoch, source)
-        # mix(), written out: calling it would cost a quarter of the whole.
+        # mix(), inlined: calling it would take a quarter of the total time.
         state = (state + (position + 1) * STEP) & MASK
         state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & MASK
         state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & MASK
@@ -134,12 +134,12 @@ class StageSeeds:
 
     @staticmethod
     def part(seed: int, number: int) -> int:
-        """The seed for an output of a call, from the seed for what it was given, and the number of the output."""
+        """The seed for an output of a call, from the seed for its input and the number of the output."""
         return mix((seed ^ _PART) + (number + 1) * STEP)
 
     @staticmethod
     def joined(seeds: Iterable[int]) -> int:
-        """The seed for an aggregate, from those for its items, in their order."""
+        """The seed for an aggregate, from the seeds for its items, in order."""
         state = _JOIN
         for seed in seeds:
             state = absorb(state, seed)

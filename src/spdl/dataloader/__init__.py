@@ -1,7 +1,7 @@
-"""Loaders in familiar shapes, on top of the pipeline.
+"""Loaders with familiar interfaces, on top of ``spdl.pipeline``.
 
 ``DataLoader`` and ``CacheDataLoader`` have no dependencies; ``get_pytorch_dataloader`` needs torch. Names are imported
-on first use, because worker processes import this package too and should import only what they need.
+on first use, because worker processes also import this package and should import only what they need.
 """
 
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ __all__ = [
     "prefetch_to_device",
 ]
 
-#: The module of each name.
+#: The module that defines each name.
 _MODULE_OF = {
     "CacheDataLoader": "._cache",
     "DataLoader": "._dataloader",
@@ -39,5 +39,5 @@ _MODULE_OF = {
     "prefetch_to_device": "._device",
 }
 
-if not TYPE_CHECKING:  # or a type checker would take any name for one of this module
+if not TYPE_CHECKING:  # hidden from type checkers, which would accept any name
     __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)

@@ -1,4 +1,4 @@
-"""What ``DataLoader`` asks of its source, its functions and its aggregator."""
+"""Checks of the source, the functions and the aggregator of a ``DataLoader``."""
 
 import copy
 import inspect
@@ -14,9 +14,9 @@ __all__ = ["check_source", "copy_of", "epoch_of", "is_generator", "takes_rng"]
 def check_source(source: object) -> None:
     if isinstance(source, Iterator) and not callable(getattr(source, "load_state_dict", None)):
         raise ValueError(
-            f"a loader cannot be resumed over {shown(source)}: it is an iterator, which cannot begin anew, so that "
-            "nobody can say how much of it earlier iterations have consumed. Give the loader an iterable that begins "
-            "anew with each iter(), or that has state_dict() and load_state_dict()"
+            f"a loader cannot be resumed over {shown(source)}: it is an iterator, which cannot restart, so the "
+            "loader cannot know how much of it earlier iterations have consumed. Pass an iterable that restarts with "
+            "each iter(), or that has state_dict() and load_state_dict()"
         )
 
 
@@ -40,9 +40,9 @@ def epoch_of(source: object) -> object:
 
 
 def copy_of(aggregator: Aggregator[Any, Any]) -> Aggregator[Any, Any]:
-    """A copy with its own state: an iteration that was left early must not leave items for the next.
+    """Return a copy with its own state, because an abandoned iteration must not leave items for the next one.
 
-    Callables are shared, not copied: the clock is the same for all, and a tokenizer that measures lengths may be large.
+    Callables are shared, not copied: all copies use the same clock, and a tokenizer that measures lengths may be large.
     """
     called = [value for value in (aggregator.clock, *getattr(aggregator, "__dict__", {}).values()) if callable(value)]
     try:
@@ -50,5 +50,5 @@ def copy_of(aggregator: Aggregator[Any, Any]) -> Aggregator[Any, Any]:
             aggregator, {id(each): each for each in called if getattr(each, "__self__", None) is not aggregator}
         )
     except Exception as exc:
-        add_note(exc, f"while copying {shown(aggregator)}: each iteration of a DataLoader works with a copy of its own")
+        add_note(exc, f"while copying {shown(aggregator)}: each iteration of a DataLoader works with its own copy")
         raise

@@ -1,4 +1,4 @@
-"""``CacheDataLoader``: repeats cached batches, to measure the speed of a consumer without the cost of loading."""
+"""``CacheDataLoader``: repeat cached batches, to measure the speed of a consumer without the cost of loading."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class CacheDataLoader(Generic[T]):
-    """A loader that loads some batches and then repeats the first ones instead of loading more.
+    """Load some batches of a loader and then repeat the first ones instead of loading more.
 
     .. code-block:: python
 
@@ -25,9 +25,9 @@ class CacheDataLoader(Generic[T]):
     Each iteration is a :func:`~spdl.pipeline.cache_iterator` over the loader. All other attributes, including the
     length and ``set_epoch``, are those of the loader.
 
-    If the loader has ``state_dict()`` and ``load_state_dict()``, so has this. Its state is that of the loader before
-    the iteration, and the number of batches returned since: cached batches are not saved, so to go on it loads again
-    what the iteration had loaded.
+    If the loader has ``state_dict()`` and ``load_state_dict()``, so does this one. Its state is the state of the loader
+    before the iteration, and the number of batches returned since. Cached batches are not saved; resuming loads them
+    again.
 
     Args:
         dl: The loader; any iterable.
@@ -65,7 +65,7 @@ class CacheDataLoader(Generic[T]):
         return _counted(batches, place)
 
     def __len__(self) -> int:
-        """The length of the loader; ``stop_after`` does not change it.
+        """Length of the loader; ``stop_after`` does not change it.
 
         Raises:
             TypeError: The loader has no length.
@@ -78,7 +78,7 @@ class CacheDataLoader(Generic[T]):
     def __getattr__(self, name: str) -> Any:
         # Called only for attributes that are missing here; during unpickling and copying that is all of them.
         if name in ("state_dict", "load_state_dict"):
-            getattr(self.dl, name)  # the error is that of the loader
+            getattr(self.dl, name)  # raises the error of the loader
             return self._state_dict if name == "state_dict" else self._load_state_dict
         if name == "dl" or (name.startswith("__") and name.endswith("__")):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -102,7 +102,7 @@ class CacheDataLoader(Generic[T]):
 
 
 class _Place:
-    """Where an iteration is."""
+    """The position of an iteration."""
 
     def __init__(self, start: Any, num_taken: int = 0) -> None:
         self.start = start  # state of the loader before the iteration

@@ -1,4 +1,4 @@
-"""``DataLoader``: the usual pipeline of a loader, configured by its stages."""
+"""``DataLoader``: the usual pipeline of a loader: preprocess, batch, collate, transfer."""
 
 import copy
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
@@ -54,7 +54,7 @@ Output = TypeVar("Output")
 
 
 class DataLoader(Generic[Source, Output]):
-    """Load items concurrently, batch them, transfer them: a pipeline with the interface of a loader.
+    """Load items concurrently, batch and transfer them: a pipeline with the interface of a loader.
 
     .. code-block:: text
 
@@ -63,8 +63,8 @@ class DataLoader(Generic[Source, Output]):
 
     Stages that are not given are omitted. Each ``iter()`` builds a new pipeline; several may run at once. State that
     ``src`` keeps between iterations, such as the position of a generator, carries over. The pipeline ends when the
-    iterator is exhausted, left with ``break``, closed with ``close()``, or collected. The loader can be pickled if
-    ``src`` and the functions can.
+    iterator is exhausted, left with ``break``, closed with ``close()``, or collected. The loader is picklable if
+    ``src`` and the functions are.
 
     .. code-block:: python
 
@@ -75,30 +75,31 @@ class DataLoader(Generic[Source, Output]):
                 ...
 
     Args:
-        src: Source of the items. A thread of its own iterates it, so it may block.
+        src: Source of the items. A separate thread iterates over it, so it may block.
         preprocessor: Function called on every item, up to ``num_threads`` calls at once; anything that
-            :meth:`~PipelineBuilder.pipe` takes.
+            :meth:`~PipelineBuilder.pipe` accepts.
         batch_size: Number of items per list; or an :class:`~spdl.pipeline.defs.Aggregator`, such as those of
             :mod:`spdl.pipeline.batching`. Each iteration uses a copy of it, in the state it had when the loader was
             made.
-        drop_last: Whether the incomplete remainder at the end is dropped. No effect without ``batch_size``.
+        drop_last: Whether to drop the incomplete remainder at the end. No effect without ``batch_size``.
         aggregator: Function called on every list, or on every item without ``batch_size``, up to ``num_threads`` calls
             at once; usually it collates.
         transfer_fn: Function called on the result, one call at a time, such as :func:`~spdl.io.transfer_tensor_h2d`.
-        buffer_size: Maximum number of outputs that wait for the consumer.
+        buffer_size: Maximum number of outputs that are buffered for the consumer.
         num_threads: Number of worker threads, shared by these functions.
         timeout: Seconds to wait for an output; ``None``: no limit.
         output_order: Output order of ``preprocessor`` and of ``aggregator``. ``"completion"``: results are emitted as
-            calls complete, so that a slow call does not delay the others. With ``num_threads`` above 1, the items of a
-            batch and the batches come in any order, which differs between runs, even if calls are very short.
-            ``"input"``: in the order of ``src``.
+            calls complete, so that a slow call does not delay the others. With ``num_threads`` above 1, the order of
+            batches, and of items in them, differs between runs, even if calls are very short. ``"input"``: in the order
+            of ``src``.
         rng: Whether functions with a parameter ``rng`` get random numbers: ``preprocessor(item, rng=rng)``, with a
-            :class:`~spdl.pipeline.Rng`. They depend on ``seed``, the epoch, the positions of the items and the name of
-            the argument, and on nothing else. Each iteration is another epoch, also without :meth:`set_epoch`.
+            :class:`~spdl.pipeline.Rng`. The numbers depend only on ``seed``, the epoch, the positions of the items and
+            the name of the argument. Each iteration is a new epoch, even without :meth:`set_epoch`.
         seed: Seed of these random numbers.
-        resumable: Whether the loader has :attr:`state_dict` and :attr:`load_state_dict`. ``True`` refuses what cannot
-            be resumed exactly; ``"best-effort"`` accepts it, and its states say what is approximate.
-        stall_timeout: Seconds for which nothing may move while the consumer waits; then a report is logged, or raised.
+        resumable: Whether the loader has :attr:`state_dict` and :attr:`load_state_dict`. ``True``: a loader that cannot
+            be resumed exactly raises ``ValueError``. ``"best-effort"``: it is accepted, and its states say what is
+            approximate.
+        stall_timeout: Maximum seconds without progress while the consumer waits; then a report is logged, or raised.
             As in :func:`~spdl.pipeline.build_pipeline`.
         stall_action: ``"log"``, or ``"raise"`` for :class:`~spdl.pipeline.StallError`.
         max_failures: Maximum number of failed calls of all functions in an iteration (``int``; negative: no limit),
@@ -113,16 +114,16 @@ class DataLoader(Generic[Source, Output]):
         on_failure: Function that is called with a :class:`~spdl.pipeline.FailureEvent` for each failed item.
 
     Attributes:
-        state_dict: Returns where the newest iteration is, at any moment: before the first one, between two batches, at
-            the end. Only with ``resumable``, so that trainers that look for it do not find it otherwise. The state is
-            that of :meth:`spdl.pipeline.Pipeline.state_dict`: the batches that were returned are consumed, and what was
-            prefetched is not.
-        load_state_dict: Lets the next iteration go on where a state was taken; those after it are whole. ``src`` is
-            told the epoch. As :meth:`spdl.pipeline.Pipeline.load_state_dict`, with its errors; if it raises, the loader
-            is as before. States of another number of ranks come from :func:`spdl.resume.gather`.
+        state_dict: Method that returns the position of the newest iteration, at any time: before the first one, between
+            two batches, at the end. Exists only with ``resumable``, so that trainers that look for it do not find it
+            otherwise. The state is that of :meth:`spdl.pipeline.Pipeline.state_dict`: batches that were returned are
+            consumed; prefetched batches are not.
+        load_state_dict: Method that makes the next iteration resume from a state; later iterations are whole. Sets the
+            epoch of ``src``. As :meth:`spdl.pipeline.Pipeline.load_state_dict`, with its errors; if it raises, the
+            loader is unchanged. For another number of ranks, combine states with :func:`spdl.resume.gather`.
 
     If ``preprocessor`` raises, the item is logged and dropped. If ``aggregator`` or ``transfer_fn`` raises, the whole
-    batch with all its items is. An epoch that has lost items or batches logs one warning at its end with their numbers:
+    batch is logged and dropped. An epoch that has lost items or batches logs one warning at its end with their numbers:
     it has fewer batches than ``len()``, and in distributed training this process makes fewer steps than the others. If
     every call of a function fails, the iteration ends with :class:`~spdl.pipeline.PipelineFailure`.
 
@@ -130,16 +131,16 @@ class DataLoader(Generic[Source, Output]):
         ValueError: An argument is out of range, ``src`` cannot be iterated, or the loader cannot be resumed exactly.
         TypeError: An argument is of the wrong type.
         PipelineFailure: While iterating: ``src`` raised, more calls failed than ``max_failures`` allows, or every call
-            of a function failed. The items before it come first.
+            of a function failed. Outputs made before the failure are returned first.
         OSError: While iterating: the quarantine file cannot be opened.
-        TimeoutError: While iterating: no output came in time. The pipeline ends.
+        TimeoutError: While iterating: no output was ready within ``timeout``. The pipeline ends.
     """
 
     state_dict: Callable[[], dict[str, str]]
     load_state_dict: Callable[[Mapping[str, Any]], None]
 
     if TYPE_CHECKING:
-        # The last function makes the outputs, else the batching, else the source.
+        # The type of the outputs is that of the last function, else of the batching, else of the source.
         @overload
         def __init__(
             self: "DataLoader[S, V]", src: Items[S], *, transfer_fn: Streams[V], **options: Unpack[Transferred]
@@ -255,8 +256,8 @@ class DataLoader(Generic[Source, Output]):
         self._rng = rng
         self._seed = seed
         self._next_epoch = 0  # of the random numbers
-        self._source_epoch: object = epoch_of(src)  # when the last iteration began, or set_epoch was called
-        self._was_told = False  # set_epoch was called since then
+        self._source_epoch: object = epoch_of(src)  # at the start of the last iteration, or at the last set_epoch
+        self._was_told = False  # whether set_epoch was called since then
         if isinstance(num_threads, bool) or not isinstance(num_threads, int):
             raise TypeError(f"num_threads must be an int, got {num_threads!r}")
         if num_threads < 1:
@@ -265,11 +266,11 @@ class DataLoader(Generic[Source, Output]):
         check_stall_options(stall_timeout, stall_action)
         self._stall_timeout = stall_timeout
         self._stall_action: Literal["log", "raise"] = stall_action
-        self._epoch: int | None = None  # as ``set_epoch`` was told
+        self._epoch: int | None = None  # the argument of ``set_epoch``
         self._states: LoaderStates | None = None
         self._observer: Observer | None = None  # of the newest iteration
         self._is_measured = False  # iterations are measured from their start
-        self._make_builder().get_config()  # raise errors in the arguments now, not in the first iteration
+        self._make_builder().get_config()  # raises for wrong arguments now, not in the first iteration
         if resumable:
             self._build()
             check_source(src)
@@ -278,7 +279,7 @@ class DataLoader(Generic[Source, Output]):
     def _add_states(self, loaded: dict[str, str] | None) -> None:
         self._states = states = LoaderStates(copy.copy(self))
         states.take_over(loaded)
-        # Of the instance: who looks for these methods must not find those that cannot work.
+        # Attributes of the instance, so that code that looks for these methods finds them only if they work.
         self.state_dict = states.state_dict
         self.load_state_dict = states.load_state_dict
 
@@ -303,19 +304,19 @@ class DataLoader(Generic[Source, Output]):
         return (self._observer or self._build()).stats()
 
     def monitor(self) -> "Monitor":
-        """Let ``spdl top``, ``spdl stats`` and ``spdl dump`` look at this process; see :meth:`Pipeline.monitor`."""
+        """Make this process visible to ``spdl top``, ``spdl stats`` and ``spdl dump``; see :meth:`Pipeline.monitor`."""
         from spdl.pipeline._monitoring import monitor  # imported late: few need it
 
         return monitor()
 
     def verdict(self, *, seconds: float | None = None) -> Verdict:
-        """Say what limits the newest iteration, and what to change; see :meth:`spdl.pipeline.Pipeline.verdict`.
+        """Return what limits the newest iteration, and what to change; see :meth:`spdl.pipeline.Pipeline.verdict`.
 
-        The first call starts the measurement, of the running iteration and of those that follow. So call it once before
-        the first iteration, and again at the end of each. The consumer is the loop over this loader.
+        The first call starts the measurement of the running iteration and of all later ones. So call it once before the
+        first iteration, and again at the end of each. The consumer is the loop over this loader.
 
         Args:
-            seconds: Measure for that long from now, from another thread than the one that iterates.
+            seconds: Measure for this time from now on. Call it from a thread other than the one that iterates.
         """
         self._is_measured = True
         observer = self._observer or self._build()._observer
@@ -348,7 +349,7 @@ class DataLoader(Generic[Source, Output]):
             raise TypeError(f"{self!r} has no length: how many batches {self._batch_size!r} makes depends on the items")
         for op in (self._preprocessor, self._aggregator, self._transfer_fn):
             if op is not None and is_generator(op):
-                raise TypeError(f"{self!r} has no length: {op!r} is a generator, which gives any number of outputs")
+                raise TypeError(f"{self!r} has no length: {op!r} is a generator, which yields any number of outputs")
         num_items = len(self._src)  # type: ignore[arg-type] # without a length this is the TypeError
         if self._batch_size is None:
             return num_items
@@ -361,16 +362,16 @@ class DataLoader(Generic[Source, Output]):
         return f"<{type(self).__name__} over {type(self._src).__qualname__}>"
 
     def set_epoch(self, epoch: int) -> None:
-        """Tell the source and the functions which epoch comes next.
+        """Set the next epoch of the source and of the random numbers.
 
-        Of the source, ``set_epoch(epoch)`` is called, or else ``shuffle(seed=epoch)``. Nothing is called on a source
-        that has neither, such as one made by :func:`~spdl.source.utils.embed_shuffle`. Whether a running iteration is
-        affected depends on the source.
+        Calls ``set_epoch(epoch)`` of the source or, if it has none, ``shuffle(seed=epoch)``. Nothing is called on a
+        source that has neither, such as one made by :func:`~spdl.source.utils.embed_shuffle`. Whether a running
+        iteration is affected depends on the source.
 
         Functions that take random numbers get those of this epoch in the next iteration, and those of the following
-        epochs after that. Without this call, the first epoch is that of the source if it has an attribute ``epoch``,
-        and else 0; and one that was told the source alone counts too. An iteration that was loaded in the middle goes
-        on with its own.
+        epochs in later iterations. Without this call, the first epoch is the attribute ``epoch`` of the source, or 0 if
+        it has none. An epoch that was set only on the source also counts. An iteration that resumes in the middle of an
+        epoch keeps that epoch.
         """
         if self._rng:
             self._next_epoch = as_int("epoch", epoch)
@@ -380,7 +381,7 @@ class DataLoader(Generic[Source, Output]):
         self._tell_source(epoch)
 
     def _tell_source(self, epoch: int) -> None:
-        """As ``set_epoch``, without an effect on an epoch that was loaded."""
+        """Same as ``set_epoch``, but without effect on a loaded epoch."""
         self._epoch = epoch
         tell = getattr(self._src, "set_epoch", None)
         if callable(tell):
@@ -391,7 +392,7 @@ class DataLoader(Generic[Source, Output]):
             shuffle(seed=epoch)
 
     def _begin_epoch(self, loaded: int | None) -> int:
-        """Return the epoch whose random numbers the next iteration has: that of a state, if one was loaded."""
+        """Return the epoch for the random numbers of the next iteration; the epoch of a state, if one was loaded."""
         source_epoch = epoch_of(self._src)
         is_first = self._next_epoch == 0
         if isinstance(source_epoch, int) and not self._was_told and (is_first or source_epoch != self._source_epoch):
@@ -403,7 +404,7 @@ class DataLoader(Generic[Source, Output]):
         return epoch
 
     def _options(self, op: Op | None, name: str) -> dict[str, Any]:
-        """Return what the stage of a function has besides its order and concurrency."""
+        """Return the options of a function's stage, except its order and concurrency."""
         options: dict[str, Any] = {"rng": name} if self._rng and takes_rng(op) else {}
         if name != "transfer_fn":
             options |= {"retry": self._retry, "timeout": self._call_timeout}

@@ -1,4 +1,4 @@
-"""``prefetch_to_device``: moves the batches of a loader to a CUDA device ahead of the consumer."""
+"""``prefetch_to_device``: move the batches of a loader to a CUDA device ahead of the consumer."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ _STATE_METHODS = ("state_dict", "load_state_dict")
 def prefetch_to_device(
     loader: Iterable[T], *, device: "torch.device | str | None" = None, num_prefetch: int = 2
 ) -> "DeviceLoader[T]":
-    """Move the batches of a loader to a CUDA device in a thread, ahead of the consumer.
+    """Wrap a loader so that its batches are moved to a CUDA device in a thread, ahead of the consumer.
 
     .. code-block:: python
 
@@ -36,18 +36,18 @@ def prefetch_to_device(
     stream and call ``Tensor.record_stream``, as for any tensor.
 
     Args:
-        loader: Iterable of batches. ``iter()`` is called in the consumer's thread and ``next()`` in the prefetching
-            thread, so that is where the code of a generator runs. The loader may overwrite a batch once it is asked for
-            the next one.
+        loader: Iterable of batches. ``iter()`` is called in the consumer's thread. ``next()`` is called in the
+            prefetching thread, so the code of a generator runs there. The loader may overwrite a batch when ``next()``
+            is called for the next one.
         device: Target device; ``None``: ``cuda:$LOCAL_RANK`` if that variable is set, otherwise the current CUDA
-            device, or the CPU if there is no CUDA. For the CPU, batches are passed on unchanged, in the consumer's
-            thread.
+            device, or the CPU if there is no CUDA. For the CPU, batches are returned unchanged, and loaded in the
+            consumer's thread.
         num_prefetch: Number of batches to prefetch; they are on the device in addition to those that the consumer
-            holds. Page-locked memory for two batches is kept as long as the returned loader.
+            holds. The returned loader also keeps page-locked memory for two batches.
 
     Raises:
         ValueError: ``num_prefetch`` is less than 1, or ``device`` is neither a CUDA device nor the CPU.
-        DeviceError: On iteration: there is no such device; a ``RuntimeError``.
+        DeviceError: While iterating: the device does not exist; a ``RuntimeError``.
     """
     return DeviceLoader(loader, device=device, num_prefetch=num_prefetch)
 
@@ -58,10 +58,11 @@ class DeviceLoader(Generic[T]):
     Each ``iter()`` begins an epoch with its own thread, and several may run at once. The thread ends when the
     iterator is exhausted, left with ``break``, closed with ``close()``, or collected. An exception of the loader is
     raised in place of its batch; the iterator continues after it if the loader's iterator does.
-    All other attributes, including the length, are those of the loader. It can be pickled if the loader can.
+    All other attributes, including the length, are those of the loader. It is picklable if the loader is.
 
-    So are ``state_dict()`` and ``load_state_dict()``. Batches that were prefetched and not returned do not count as
-    taken, for the loaders of SPDL, a ``Pipeline``, and ``run_pipeline_in_subprocess(..., resumable=True)``.
+    ``state_dict()`` and ``load_state_dict()`` are also those of the loader. With the loaders of SPDL, a ``Pipeline``,
+    and ``run_pipeline_in_subprocess(..., resumable=True)``, batches that were prefetched but not returned do not count
+    as taken.
 
     Attributes:
         loader: The loader. ``device`` and ``num_prefetch`` are attributes too.
@@ -84,8 +85,8 @@ class DeviceLoader(Generic[T]):
         self._pass_on_states()
 
     def _pass_on_states(self) -> None:
-        # As attributes of the instance: who looks for them may not ask ``__getattr__``, such as ``isinstance`` with a
-        # protocol.
+        # Attributes of the instance, because some checks, such as ``isinstance`` with a protocol, do not call
+        # ``__getattr__``.
         for name in _STATE_METHODS:
             method = getattr(self.loader, name, None)
             if callable(method):
@@ -102,7 +103,7 @@ class DeviceLoader(Generic[T]):
         return PrefetchingIterator(self.loader, self._movers, where, self.num_prefetch)
 
     def __len__(self) -> int:
-        """The length of the loader.
+        """Length of the loader.
 
         Raises:
             TypeError: The loader has no length.
@@ -145,7 +146,7 @@ def _find_device(device: "torch.device | str | None") -> Any | None:
     if torch is None or not torch.cuda.is_available():
         if device is None:
             return None
-        check_device_index(0, _ACTION)  # raises an error that says what is missing
+        check_device_index(0, _ACTION)  # the error names the missing part
         raise DeviceError(f"cannot {_ACTION} to {device}: torch finds no GPU", action=_ACTION)
     if "LOCAL_RANK" in os.environ and device is None:
         return local_device(_ACTION)

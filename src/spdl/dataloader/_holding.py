@@ -1,4 +1,4 @@
-"""Iterators that let somebody read ahead without counting what the user has not seen yet. Imports nothing from spdl."""
+"""Protocol of iterators that can be prefetched without counting batches the user has not seen. Imports no spdl."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol, runtime_checkable
@@ -19,14 +19,14 @@ class Holding(Protocol):
         """Count nothing as taken by the user until it is committed."""
 
     def token(self) -> Any:
-        """Stands for all that was taken until now."""
+        """Return a token for everything that was taken so far."""
 
     def commit(self, token: Any) -> None:
-        """Count as taken what the token stands for."""
+        """Count everything up to the token as taken by the user."""
 
 
 def hold(batches: Iterator[Any]) -> Holding | None:
-    """Hold an iterator; ``None`` if it does not know how."""
+    """Hold an iterator; ``None`` if it does not support holding."""
     if not isinstance(batches, Holding):
         return None
     batches.hold()

@@ -1,4 +1,4 @@
-"""``Iteration``: one pass over a ``DataLoader``; ``ResumableIteration`` has a state, too."""
+"""``Iteration``: one pass over a ``DataLoader``; ``ResumableIteration`` also has a state."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -49,12 +49,12 @@ class Iteration(Iterator[Output]):
         try:
             pipeline.stop()
         except PipelineFailure as exc:
-            text = "a loader's source failed, and the iterator was closed before it came to that"
+            text = "a loader's source failed; the iterator was closed before it could raise the error"
             log(_LOG, logging.ERROR, text, exc_info=exc)
 
 
 class ResumableIteration(Iteration[Output]):
-    """The same with a state; see ``Holding``."""
+    """An ``Iteration`` with a state; see ``Holding``."""
 
     def hold(self) -> None:
         self._held = hold(self._outputs)

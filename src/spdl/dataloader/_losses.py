@@ -1,4 +1,4 @@
-"""Counts what an epoch has lost to failures, and logs the warning about it."""
+"""Count the items and batches that an epoch has lost to failures, and log the warning about them."""
 
 import logging
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ _LOG = logging.getLogger("spdl.dataloader")
 
 @dataclass(slots=True)
 class Losses:
-    """What was dropped in one epoch because a function raised.
+    """Items and batches dropped in one epoch because a function raised.
 
     Attributes:
         num_batches: Number of dropped batches.
@@ -35,7 +35,7 @@ class Losses:
         return self.num_batches + self.num_single
 
     def add(self, error: BaseException, indices: Any, *, is_batch: bool) -> None:
-        """Count one more failed call, which was to load ``indices``."""
+        """Count one more failed call, which was loading ``indices``."""
         self.last = error
         if not is_batch:
             self.num_single += 1
@@ -43,7 +43,7 @@ class Losses:
         self.num_batches += 1
         try:
             self.num_in_batches += len(indices)
-        except TypeError:  # the batch sampler may give anything that the dataset takes
+        except TypeError:  # the batch sampler may return anything that the dataset accepts
             self.num_in_batches += 1
             self.is_exact = False
 

@@ -53,7 +53,7 @@ class Movers:
         for _ in range(len(self._free)):
             try:
                 mover = self._free.popleft()
-            except IndexError:  # another thread took it
+            except IndexError:  # another thread took the last one
                 break
             if mover.device == device:
                 return mover
@@ -73,7 +73,7 @@ class _Handover:
     def __init__(self, num_prefetch: int) -> None:
         self.changed = threading.Condition()
         self.num_prefetch = num_prefetch
-        #: What to return, raise, or ``None`` at the end; each with the token of the loader's iterator.
+        #: Batches to return, exceptions to raise, ``None`` at the end; each with the token of the loader's iterator.
         self.ready: deque[tuple[Moved[Any] | BaseException | None, Any]] = deque()
         self.num_wanted = 0  # number of calls of take()
         self.num_put = 0
@@ -168,7 +168,7 @@ class PrefetchingIterator(Iterator[T]):
             try:
                 raise what
             finally:
-                del what  # else the traceback and this frame would refer to each other
+                del what  # otherwise the traceback and this frame would refer to each other
         return self._receive(what)
 
     def close(self) -> None:
@@ -227,7 +227,7 @@ def _work(batches: Iterator[Any], holding: Holding | None, handover: _Handover, 
 
 
 def _not_the_end(exc: BaseException) -> BaseException:
-    """Replace a ``StopIteration`` raised while copying a container, which would end the epoch silently."""
+    """Replace a ``StopIteration`` that was raised while copying a container; it would end the epoch silently."""
     if not isinstance(exc, StopIteration):
         return exc
     error = RuntimeError("a batch could not be moved: copying a container of it raised StopIteration")
@@ -246,7 +246,7 @@ def _close(batches: Iterator[Any]) -> None:
 
 
 def _end(handover: _Handover, thread: threading.Thread, pid: int) -> None:
-    if os.getpid() != pid:  # a fork: the thread is in the parent, and so may be the lock's owner
+    if os.getpid() != pid:  # after a fork, the thread, and perhaps the lock's owner, exists only in the parent
         return
     handover.stop()
     if thread is threading.current_thread() or not thread.is_alive():
@@ -256,6 +256,6 @@ def _end(handover: _Handover, thread: threading.Thread, pid: int) -> None:
         log(
             _LOG,
             logging.WARNING,
-            "a loader has not returned from next() within %g s after its epoch was ended; its thread is left behind",
+            "a loader has not returned from next() within %g s after its epoch was ended; its thread is abandoned",
             _JOIN_TIMEOUT,
         )

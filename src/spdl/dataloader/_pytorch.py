@@ -1,4 +1,4 @@
-"""``get_pytorch_dataloader``: datasets, samplers and collate functions written for torch, on threads or processes."""
+"""``get_pytorch_dataloader``: run torch's datasets, samplers and collate functions on threads or processes."""
 
 import logging
 import threading
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     _Attributes = ResolvedArguments
 else:
-    # The loader has their attributes without being a dataclass: trainers take those apart.
+    # For type checkers, the loader has these attributes. It is not a dataclass, because trainers take those apart.
     _Attributes = object
 
 __all__ = ["PyTorchDataLoader", "get_pytorch_dataloader"]
@@ -44,7 +44,7 @@ _LOG = logging.getLogger("spdl.dataloader")
 
 T = TypeVar("T")
 
-#: Attributes that cannot be replaced once the loader is made, as in torch's loader.
+#: Attributes that cannot be replaced after the loader is made, as in torch's loader.
 _FIXED = frozenset({"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"})
 
 
@@ -85,15 +85,15 @@ def get_pytorch_dataloader(
         for images, labels in loader:
             ...
 
-    With ``workers`` given, everything is as with torch's loader: defaults, order, random numbers and checks; an
-    exception in the dataset, the sampler or the collate function is raised in the consumer, with its own type. Without
-    ``workers``, the contract is that of SPDL 0.8: worker processes, completion order, a batch that fails is logged and
-    dropped, iterable datasets and some arguments are not supported.
+    With ``workers``, everything works as in torch's loader: defaults, order, random numbers and checks. An exception in
+    the dataset, the sampler or the collate function is raised in the consumer, with its own type. Without ``workers``,
+    the loader behaves as in SPDL 0.8: it uses worker processes and completion order, logs and drops batches that fail,
+    and does not support iterable datasets and some arguments.
 
     Args:
         dataset: Map-style dataset (``dataset[index]``), or torch's ``IterableDataset``.
         batch_size: Number of samples in a batch; ``None``: samples are not batched.
-        shuffle: Whether indices come in a random order, a new one in each epoch.
+        shuffle: Whether to use a random order of indices, a new one in each epoch.
         sampler: Iterable of indices, used instead of ``shuffle``. It runs in this process, in the consumer's thread.
         batch_sampler: Iterable of lists of indices, used instead of ``batch_size``, ``shuffle``, ``sampler`` and
             ``drop_last``.
@@ -101,56 +101,56 @@ def get_pytorch_dataloader(
             CPUs, or 1 without ``workers``.
         collate_fn: Function that makes a batch from a list of samples; ``None``: torch's ``default_collate``, or
             ``default_convert`` if samples are not batched.
-        pin_memory: Whether batches are copied to page-locked memory, if there is an accelerator.
-        drop_last: Whether an incomplete last batch is dropped.
-        timeout: Seconds to wait for a batch; ``None`` or 0: no limit. As torch's: when it is over, the consumer gets an
-            exception, and the workers go on with what they do. ``call_timeout`` limits the loading of a sample.
+        pin_memory: Whether to copy batches to page-locked memory, if there is an accelerator.
+        drop_last: Whether to drop an incomplete last batch.
+        timeout: Seconds to wait for a batch; ``None`` or 0: no limit. As in torch: after this time, the consumer gets
+            an exception, and the workers continue. To limit the loading of a sample, use ``call_timeout``.
         worker_init_fn: Function called in each worker process with its number. Not with ``workers="thread"``.
         multiprocessing_context: Start method of the worker processes, or its context. Not with ``workers="thread"``.
         generator: Generator from which the order and the workers' seeds are drawn; ``None``: torch's global generator.
         prefetch_factor: Number of batches that each worker may prefetch; ``None``: 2.
-        persistent_workers: Whether worker processes are kept between epochs. No effect on threads.
+        persistent_workers: Whether to keep worker processes between epochs. No effect on threads.
         pin_memory_device: No effect: batches are pinned for the current accelerator.
-        in_order: Whether batches come in the order of the sampler or in completion order; ``None``: in order, or in
-            completion order without ``workers``.
+        in_order: Whether to return batches in the order of the sampler or in completion order; ``None``: in order, or
+            in completion order without ``workers``.
         worker_init_concurrency: Maximum number of worker processes that load the dataset at once; ``None``: all.
-        snapshot_every_n_steps: Number of batches after which the state of a dataset or sampler that has ``state_dict``
-            is recorded, for :meth:`PyTorchDataLoader.state_dict`. With more than 1, resuming loads up to that many
-            batches again and discards them. No effect on others.
-        stall_timeout: Seconds for which nothing may move in the threads while the consumer waits; then a report is
+        snapshot_every_n_steps: Number of batches between records of the state of a dataset or sampler that has
+            ``state_dict``, for :meth:`PyTorchDataLoader.state_dict`. If it is above 1, resuming loads up to this many
+            batches again and discards them. No effect if neither has ``state_dict``.
+        stall_timeout: Maximum seconds without progress in the threads while the consumer waits; then a report is
             logged, or raised. As in :func:`~spdl.pipeline.build_pipeline`. Not with worker processes.
         stall_action: ``"log"``, or ``"raise"`` for :class:`~spdl.pipeline.StallError`.
         workers: Kind of workers. ``"thread"``: threads that share the dataset; nothing is pickled. ``"process"``:
             processes, each with a copy of the dataset, as torch's workers. ``"auto"``: the faster of the two, measured
             on the first batches; the result is logged and kept in :attr:`PyTorchDataLoader.choice`.
-        max_failures: How many batches of an epoch may fail: a number (negative: any), the share of all batches
-            (:class:`~fractions.Fraction`), or that of the newest (:class:`~spdl.pipeline.Rate`). Until that is
-            exceeded, a batch whose dataset or collate function raises is logged and dropped; then
-            :class:`~spdl.pipeline.FailureLimitError` is raised, and at the end of an epoch without any batch
-            :class:`~spdl.pipeline.PipelineFailure`. ``None``: the exception of each such batch is raised, or, without
-            ``workers``, all are dropped.
+        max_failures: Maximum number of failed batches in an epoch (negative: no limit), maximum share of all batches
+            (:class:`~fractions.Fraction`), or maximum share of the newest batches (:class:`~spdl.pipeline.Rate`). Up to
+            this limit, a batch is logged and dropped if the dataset or the collate function raises. When the limit is
+            exceeded, :class:`~spdl.pipeline.FailureLimitError` is raised; if all batches of an epoch fail,
+            :class:`~spdl.pipeline.PipelineFailure` is raised at its end. ``None``: the exception of each failed batch
+            is raised; without ``workers``, all failed batches are dropped.
         retry: Maximum number of attempts for each sample of a map-style dataset, or a
             :class:`~spdl.pipeline.defs.Retry`.
         call_timeout: Maximum time of a call of the dataset in seconds, with all attempts: of ``dataset[index]``, or of
-            ``__getitems__``, which loads a batch; collating counts with the sample that arrives last. A batch whose
-            call takes longer fails with :class:`~spdl.pipeline.StageTimeoutError`, which ``max_failures`` covers. The
-            call cannot be interrupted: its thread is left behind and replaced. Only with ``workers="thread"`` and a
-            map-style dataset. Samples are then loaded one by one, which costs up to 0.05 ms each. It is not named
-            ``timeout``, because that has torch's meaning here: the time until a batch, whichever sample is late.
-        on_error: What becomes of a batch with a sample that fails, after all attempts of ``retry``. ``"raise"``: it
-            fails. ``"replace"``: another sample of the dataset takes the place of each that fails, so that batches are
-            full and all ranks make equal steps; a warning names both. It is chosen by a hash of the index, so it is the
-            same in every run, and may come twice in an epoch. After ten others that fail too, the batch fails. The
-            dataset must be map-style, with ``len()`` and ``int`` indices. Calls that take longer than ``call_timeout``
-            and errors of the collate function are not covered.
+            ``__getitems__``, which loads a batch. The time for collating is added to the sample that arrives last. A
+            batch whose call takes longer fails with :class:`~spdl.pipeline.StageTimeoutError`, which ``max_failures``
+            covers. The call cannot be interrupted: its thread is abandoned and replaced. Only with
+            ``workers="thread"`` and a map-style dataset. Samples are then loaded one by one, which costs up to 0.05 ms
+            each. (``timeout`` has torch's meaning: the time until a batch arrives.)
+        on_error: Policy for a sample that fails, after all attempts of ``retry``. ``"raise"``: its batch fails.
+            ``"replace"``: another sample of the dataset replaces it, so that batches are full and all ranks make equal
+            steps; a warning names both. The replacement is chosen by a hash of the index, so it is the same in every
+            run, and may occur twice in an epoch. If ten replacements also fail, the batch fails. The dataset must be
+            map-style, with ``len()`` and ``int`` indices. Does not cover calls that take longer than ``call_timeout``
+            and errors of the collate function.
 
     Raises:
         ValueError: An argument is out of range, excludes another, or is not supported by this kind of worker; the
-            message says why, and which kind supports it.
+            message gives the reason, and the kind that supports it.
         TypeError: ``multiprocessing_context`` is neither a context nor the name of one; or the dataset has no length
             and no sampler was given.
     """
-    given = Arguments(**locals())  # before there is any other local variable
+    given = Arguments(**locals())  # must come before any other local variable
     loader: PyTorchDataLoader[Any] = PyTorchDataLoader(resolve(given, stacklevel=2))
     if workers == "process":
         _warn_of_workers(loader.num_workers, stacklevel=2)
@@ -160,22 +160,22 @@ def get_pytorch_dataloader(
 class PyTorchDataLoader(Generic[T], _Attributes):
     """A loader with the attributes of torch's. Made by :func:`get_pytorch_dataloader`.
 
-    Each ``iter()`` begins a new epoch, and several may run at once. After it has raised an exception of the dataset, an
+    Each ``iter()`` begins a new epoch, and several may run at once. After raising an exception of the dataset, an
     iterator continues with the next batch. The threads or processes of an iterator end when it is exhausted, closed
-    with ``close()``, or collected. The loader can be pickled if its dataset, samplers and functions can, without the
-    workers.
+    with ``close()``, or collected. The loader is picklable (without its workers) if its dataset, samplers and functions
+    are.
     """
 
     def __init__(self, arguments: ResolvedArguments) -> None:
         vars(self).update(vars(arguments))
-        del self.shuffle  # torch's loader has no such attribute: the sampler tells
+        del self.shuffle  # torch's loader has no such attribute: the sampler determines the order
         self._is_iterable = is_iterable(arguments.dataset)
         self._reported_length: int | None = None
         self._run: Run | None = None
         self._choice: Choice | None = None
         self._indices: Indices | None = None  # of the newest epoch
         self._begun: Begun | None = None  # the newest epoch
-        self._loaded: Loaded | None = None  # what the next epoch resumes
+        self._loaded: Loaded | None = None  # the state that the next epoch resumes from
         self._read_stats: Callable[[], PipelineStats] = empty_stats  # of the newest epoch
         self._observer: Observer | None = None  # of the newest epoch, if it is a pipeline
         self._is_measured = False  # epochs are measured from their start
@@ -207,7 +207,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
             )
             with generators.loaded(loaded.random):
                 epoch = self._iterate(progress, loaded)
-                # Where nothing was taken, nothing need be drawn before the consumer asks for it.
+                # If no batch was taken, no index needs to be drawn before the consumer asks for a batch.
                 if self._indices is not None and progress.taken:
                     self._indices.prime()
         self._loaded, self._begun = None, begun
@@ -222,7 +222,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
             _warn_of_workers(self.num_workers, stacklevel=3)
         plan = self._plan()
         if loaded is not None and not loaded.is_seeded:
-            # Nothing may be drawn that was not drawn then; the seed itself has no meaning in the middle of an epoch.
+            # Draw a seed only if the saved epoch drew one; the seed itself has no meaning in the middle of an epoch.
             plan = replace(plan, generator=DrawnSeed(crc32(loaded.state[KEY].encode())))
         self._begin_indices(progress, loaded)
         if workers == "auto" and plan.num_workers > 0:
@@ -232,7 +232,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
                 if self._choice is not None and self._choice.workers == "process":
                     try:
                         _warn_of_workers(self.num_workers, stacklevel=3)
-                    except BaseException:  # warnings are errors
+                    except BaseException:  # the warning was raised as an error
                         epoch.close()
                         raise
                 return epoch
@@ -253,10 +253,10 @@ class PyTorchDataLoader(Generic[T], _Attributes):
                 self._indices.begin(progress, loaded.sampler, loaded.check, loaded.order)
 
     def state_dict(self) -> dict[str, str]:
-        """Where the newest epoch is: the batches that its iterator has returned, and nothing that was prefetched.
+        """Return the position in the newest epoch: the batches that its iterator has returned, without prefetched ones.
 
-        It may be asked for at any moment: before the first epoch, between batches, after the last one, after the end.
-        At the end, when the iterator has raised ``StopIteration``, it is the state before the next epoch.
+        Can be called at any time: before the first epoch, between batches, after the last one, after the end. After the
+        iterator has raised ``StopIteration``, it is the state before the next epoch.
 
         .. code-block:: python
 
@@ -268,8 +268,8 @@ class PyTorchDataLoader(Generic[T], _Attributes):
                     torch.save({"step": step, "data": loader.state_dict()}, "checkpoint.pt")
 
         Returns:
-            A dictionary with one text, ``{"spdl": "<json>"}``, as ``spdl.resume`` saves it. It has the state of torch's
-            generators from which the order comes, and of a sampler or dataset with ``state_dict``, but no samples.
+            A dictionary with one text, ``{"spdl": "<json>"}``, for ``spdl.resume``. It contains the states of torch's
+            generators that determine the order, and of a sampler or dataset with ``state_dict``, but no samples.
 
         Raises:
             ResumeError: A ``state_dict()`` of the sampler or the dataset failed, or has a value that cannot be pickled.
@@ -284,21 +284,21 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         return save(self, self._is_iterable, begun, begun.progress.committed or begun.progress.mark())
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Let the next ``iter()`` go on where :meth:`state_dict` was called, in this process or another.
+        """Make the next ``iter()`` resume where :meth:`state_dict` was called, in this process or another.
 
-        It returns the batches that were not yet taken, in the same order and with the same samples; the epochs after it
-        are whole. For a map-style dataset, number and kind of workers may be others than before. An iterable dataset
-        needs the same number of worker processes, because each has its own iterator. Batches that were taken from an
-        iterable dataset without ``state_dict`` are loaded again and discarded, which a warning says.
+        It returns the batches that were not yet taken, in the same order and with the same samples; later epochs are
+        whole. For a map-style dataset, number and kind of workers may differ from before. An iterable dataset needs the
+        same number of worker processes, because each has its own iterator. Batches that were taken from an iterable
+        dataset without ``state_dict`` are loaded again and discarded, with a warning.
 
-        Random numbers that datasets draw from global generators do not go on where they were.
+        Random numbers that datasets draw from global generators are not resumed.
 
         Args:
-            state_dict: Result of :meth:`state_dict`. It may have pickled values of a sampler or dataset: load only
+            state_dict: Result of :meth:`state_dict`. It may contain pickled values of a sampler or dataset: load only
                 states that you trust, as with ``torch.load``.
 
         Raises:
-            ResumeError: It is damaged, or the state of another loader, rank or world. The loader is as before.
+            ResumeError: The state is damaged, or belongs to another loader, rank or world. The loader is unchanged.
         """
         from ._torch.resuming._documents import load
 
@@ -335,30 +335,30 @@ class PyTorchDataLoader(Generic[T], _Attributes):
     def stats(self) -> PipelineStats:
         """Return the statistics of the newest epoch, running or ended; before the first one, they are empty.
 
-        With threads they are those of the pipeline. Of worker processes, and of batches that are loaded in the
-        consumer's thread, they have the batches, the time that the consumer waited for them, and what is in flight.
-        Can be called at any time, from any thread. See :meth:`spdl.pipeline.Pipeline.stats`.
+        With threads, these are the statistics of the pipeline. With worker processes, or if batches are loaded in the
+        consumer's thread, they have the number of batches, the time the consumer waited for them, and the number in
+        flight. Can be called at any time, from any thread. See :meth:`spdl.pipeline.Pipeline.stats`.
         """
         return self._read_stats()
 
     def monitor(self) -> "Monitor":
-        """Let ``spdl top``, ``spdl stats`` and ``spdl dump`` look at this process; see :meth:`Pipeline.monitor`.
+        """Make this process visible to ``spdl top``, ``spdl stats`` and ``spdl dump``; see :meth:`Pipeline.monitor`.
 
-        Batches that worker processes load are no pipeline, and are not shown.
+        Shows pipelines only; batches that worker processes load are not shown.
         """
         from spdl.pipeline._monitoring import monitor  # imported late: few need it
 
         return monitor()
 
     def verdict(self, *, seconds: float | None = None) -> Verdict:
-        """Say what limits the newest epoch, and what to change; see :meth:`spdl.pipeline.Pipeline.verdict`.
+        """Return what limits the newest epoch, and what to change; see :meth:`spdl.pipeline.Pipeline.verdict`.
 
-        The first call starts the measurement, of the running epoch and of those that follow. So call it once before the
-        first epoch, and again at the end of each. With threads only: what worker processes do is not measured, and the
-        verdict tells no more than whether the consumer is the limit.
+        The first call starts the measurement of the running epoch and of all later ones. So call it once before the
+        first epoch, and again at the end of each. Complete with threads only: worker processes are not measured, so
+        with them the verdict only says whether the consumer is the limit.
 
         Args:
-            seconds: Measure for that long from now, from another thread than the one that iterates.
+            seconds: Measure for this time from now on. Call it from a thread other than the one that iterates.
         """
         seconds = as_timeout("seconds", seconds)
         self._is_measured = True
@@ -372,7 +372,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
 
     @property
     def choice(self) -> "Choice | None":
-        """The choice of ``workers="auto"``, and why; ``None`` before the first ``iter()`` and for other workers."""
+        """The choice of ``workers="auto"`` and its reason; ``None`` before the first ``iter()`` and for other kinds."""
         return self._choice
 
     def __len__(self) -> int:
@@ -389,11 +389,11 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         return num_samples // self.batch_size if self.drop_last else -(-num_samples // self.batch_size)
 
     def set_epoch(self, epoch: int) -> None:
-        """Call ``set_epoch`` on the sampler, the batch sampler, its sampler and the dataset, where they have it."""
+        """Call ``set_epoch`` on the sampler, the batch sampler, its sampler and the dataset, if they have it."""
         told: list[Any] = []
         for part in (self.sampler, self.batch_sampler, getattr(self.batch_sampler, "sampler", None), self.dataset):
             tell = getattr(part, "set_epoch", None)
-            if callable(tell) and tell not in told:  # methods are equal if they are those of the same object
+            if callable(tell) and tell not in told:  # methods of the same object are equal
                 told.append(tell)
                 tell(epoch)
 
@@ -419,7 +419,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         }
 
     def _plan(self) -> Plan:
-        """A plan from the current attributes: most of them may be replaced between epochs."""
+        """Make a plan from the current attributes; most of them may be replaced between epochs."""
         values: dict[str, Any] = {each.name: getattr(self, each.name, None) for each in fields(ResolvedArguments)}
         values["prefetch_factor"] = 2 if self.prefetch_factor is None else self.prefetch_factor
         self._indices = self._make_indices()

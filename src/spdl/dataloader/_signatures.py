@@ -1,6 +1,6 @@
-"""The arguments of ``DataLoader`` in groups, for the signatures by which type checkers know what it gives.
+"""The arguments of ``DataLoader`` in groups, for the overloads from which type checkers infer its output type.
 
-Imported by type checkers alone.
+Imported only by type checkers.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
@@ -16,13 +16,13 @@ V = TypeVar("V")
 Items = Iterable[S] | AsyncIterable[S]
 #: A function that returns its output, or ``None`` to drop the item.
 Call = Callable[[S], V | None]
-#: Functions whose outputs are not what they return.
+#: Functions whose outputs differ from their return values.
 Streams = Callable[[Any], AsyncIterator[V]] | Callable[[Any], Awaitable[V | None]] | Callable[[Any], Iterator[V]]
 Batches = int | Aggregator[Any, Any] | None
 
 
 class Options(TypedDict, total=False):
-    """Those that do not change the type of the outputs."""
+    """Arguments that do not change the type of the outputs."""
 
     drop_last: bool
     buffer_size: int
@@ -41,13 +41,13 @@ class Options(TypedDict, total=False):
 
 
 class Typed(Options, total=False):
-    """Beside functions that take no random numbers: those that do have no types."""
+    """Arguments beside functions that take no random numbers; those that do are not typed."""
 
     rng: Literal[False]
 
 
 class Transferred(Typed, total=False):
-    """Beside ``transfer_fn``."""
+    """Arguments beside ``transfer_fn``."""
 
     preprocessor: Op | None
     batch_size: Batches
@@ -55,7 +55,7 @@ class Transferred(Typed, total=False):
 
 
 class Collated(Typed, total=False):
-    """Beside ``aggregator``, if nothing comes after it."""
+    """Arguments beside ``aggregator``, if no stage follows it."""
 
     preprocessor: Op | None
     batch_size: Batches
@@ -63,7 +63,7 @@ class Collated(Typed, total=False):
 
 
 class Grouped(Typed, total=False):
-    """Beside an object that makes the batches, if nothing comes after it."""
+    """Arguments beside an object that makes the batches, if no stage follows it."""
 
     preprocessor: Op | None
     aggregator: None
@@ -71,7 +71,7 @@ class Grouped(Typed, total=False):
 
 
 class Listed(Typed, total=False):
-    """Beside ``preprocessor``, for outputs that are lists."""
+    """Arguments beside ``preprocessor``, for outputs that are lists."""
 
     batch_size: Required[int]
     aggregator: None
@@ -79,7 +79,7 @@ class Listed(Typed, total=False):
 
 
 class Single(Typed, total=False):
-    """Beside ``preprocessor``, for outputs that are items."""
+    """Arguments beside ``preprocessor``, for outputs that are items."""
 
     batch_size: None
     aggregator: None
@@ -87,19 +87,19 @@ class Single(Typed, total=False):
 
 
 class ListedSources(Listed, total=False):
-    """For outputs that are lists of the source's items."""
+    """Arguments for outputs that are lists of the source's items."""
 
     preprocessor: None
 
 
 class SingleSources(Single, total=False):
-    """For outputs that are the source's items."""
+    """Arguments for outputs that are the source's items."""
 
     preprocessor: None
 
 
 class Untyped(Typed, total=False):
-    """Beside a container as the ``preprocessor``."""
+    """Arguments beside a container as the ``preprocessor``."""
 
     batch_size: Batches
     aggregator: Op | None
@@ -107,7 +107,7 @@ class Untyped(Typed, total=False):
 
 
 class Random(Options, total=False):
-    """Beside ``rng``."""
+    """Arguments beside ``rng``."""
 
     preprocessor: Op | None
     batch_size: Batches

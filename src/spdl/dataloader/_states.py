@@ -1,4 +1,4 @@
-"""``LoaderStates``: where the newest iteration of a ``DataLoader`` is, and what its next one goes on with."""
+"""``LoaderStates``: save the position of the newest iteration of a ``DataLoader``, and resume the next one from it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["LoaderStates"]
 
 
 class Loader(Protocol):
-    """What the states of a loader need of it."""
+    """The methods of a loader that its states need."""
 
     _epoch: int | None
 
@@ -26,20 +26,20 @@ class Loader(Protocol):
 class LoaderStates:
     """``state_dict`` and ``load_state_dict`` of a loader.
 
-    The state is that of the pipeline of the newest iteration. Of this pipeline only the part is kept that knows
-    positions: so an iteration that is left still ends when it is collected, and can be asked for its state afterwards.
+    The state is that of the pipeline of the newest iteration. Only the part of this pipeline that knows positions is
+    kept. So an abandoned iteration still ends when it is collected, and its state is available afterwards.
 
     Args:
-        loader: A copy of the loader, with the same source. The loader has these methods as attributes: with the loader
-            itself there would be a cycle, and it would be freed late.
+        loader: A copy of the loader, with the same source. The loader has these methods as attributes; a reference to
+            the loader itself would be a cycle, and the loader would be freed late.
     """
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
         self._newest: Any = None  # ``Resuming`` of the newest iteration
-        self._previous: Any = None  # of the one before
-        self._loaded: dict[str, str] | None = None  # what the next iteration goes on with
-        self._prepared: Pipeline[Any] | None = None  # with ``_loaded``
+        self._previous: Any = None  # of the iteration before it
+        self._loaded: dict[str, str] | None = None  # the state that the next iteration resumes from
+        self._prepared: Pipeline[Any] | None = None  # a pipeline that has loaded ``_loaded``
 
     def state_dict(self) -> dict[str, str]:
         """See ``DataLoader``."""
@@ -80,7 +80,7 @@ class LoaderStates:
         return pipeline
 
     def set_epoch(self, epoch: int) -> None:
-        """The user has set the epoch. It replaces one that was loaded at its beginning, but not one in the middle."""
+        """Note the user's epoch. It replaces a loaded state that is at the start of an epoch, not one in the middle."""
         if self._loaded is not None and _is_at_start(self._loaded):
             self._loaded = self._prepared = None
         self._loader._epoch = epoch
@@ -91,7 +91,7 @@ class LoaderStates:
         return self._loaded
 
     def take_over(self, loaded: dict[str, str] | None) -> None:
-        """Go on with what another loader had loaded."""
+        """Take over the state that another loader had loaded."""
         self._loaded = loaded
 
 
@@ -101,16 +101,16 @@ def _sources(state: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _is_before_next_epoch(state: Mapping[str, str]) -> bool:
-    """Whether all is consumed, and the next iteration starts anew.
+    """Whether everything is consumed, so that the next iteration begins a new epoch.
 
-    What the next epoch is, the user says with ``set_epoch``, or the source itself. Sources that keep their place
-    between iterations have it in the state.
+    The user chooses the next epoch with ``set_epoch``, or the source does. Sources that keep their position between
+    iterations have it in the state.
     """
     return all(source["ended"] and source["kind"] == "indexed" for source in _sources(state))
 
 
 def _has_no_beginning(state: Mapping[str, str]) -> bool:
-    """Whether nothing is consumed of an iteration, and its source has not said yet where it begins."""
+    """Whether an iteration has consumed nothing, and the state does not have the start of its source yet."""
     (source,) = _sources(state)
     (epoch,) = source["epochs"]
     nothing = epoch.get("high", 0) == sum(stop - start for start, stop in epoch.get("holes", []))
@@ -128,6 +128,6 @@ def _is_at_start(state: Mapping[str, str]) -> bool:
 
 
 def _epoch_of(state: Mapping[str, str]) -> int | None:
-    """The epoch to go on with; ``None``: the source knows by itself."""
+    """The epoch to resume; ``None``: the source determines it."""
     (source,) = _sources(state)
     return None if source["ended"] or not source["epochs"] else source["epochs"][0]["epoch"]

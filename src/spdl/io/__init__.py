@@ -1,7 +1,7 @@
-"""Loading media from files or memory into arrays, in native code without the GIL.
+"""Load media from files or memory into arrays, and write it, in native code without the GIL.
 
-Importing this package loads no native code. The first use of a native name does, and raises ``NativeLibraryError`` if
-that fails.
+Importing this package loads no native code. The first use of a native name loads it, and raises ``NativeLibraryError``
+if that fails.
 """
 
 from typing import TYPE_CHECKING
@@ -131,7 +131,7 @@ if TYPE_CHECKING:
     from ._native import VideoFrames as VideoFrames
     from ._native import VideoPackets as VideoPackets
     from ._native import WAVHeader as WAVHeader
-else:  # or a type checker would take any name for one of this package
+else:  # hidden from type checkers: with __getattr__, they would accept any name of this package
     from ._native import __getattr__ as __getattr__
 
 __all__ = [

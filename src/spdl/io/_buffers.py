@@ -1,4 +1,4 @@
-"""Buffers as arrays of other libraries, without a copy; and storage for results."""
+"""``to_numpy`` and its relatives: buffers as arrays of other libraries, without a copy. ``cpu_storage``: memory."""
 
 import importlib
 import operator
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 def to_numpy(buffer: ArrayInterface) -> "NDArray[Any]":
-    """The buffer as a NumPy array: a writable view that keeps the buffer alive.
+    """Return the buffer as a NumPy array: a writable view that keeps the buffer alive.
 
-    NumPy itself has no ``bfloat16``; the package ml_dtypes adds it.
+    NumPy has no ``bfloat16`` of its own; the package ml_dtypes adds it.
 
     Raises:
         ConvertError: The object has no array interface; or its dtype is ``bfloat16``, and ml_dtypes is not installed.
     """
     np = _numpy()
-    if getattr(buffer, "_is_bfloat16", None) is False:  # a buffer of ours
+    if getattr(buffer, "_is_bfloat16", None) is False:  # a CPUBuffer
         return np.asarray(buffer)  # type: ignore[no-any-return]
     if _is_bfloat16(buffer):
         return np.ndarray(buffer.shape, _ml_dtypes_bfloat16(), memoryview(buffer))  # type: ignore[no-any-return]
-    # Same as `isinstance(buffer, ArrayInterface)`, which would take thirty times as long as the rest of the function.
+    # The same check as `isinstance(buffer, ArrayInterface)`, which takes thirty times as long as the rest of this code.
     if not (hasattr(type(buffer), "__array_interface__") or hasattr(buffer, "__array_interface__")):
         raise ConvertError(
             f"cannot make an array of {type(buffer).__name__}: it has no __array_interface__", action="make an array"
@@ -39,10 +39,12 @@ def to_numpy(buffer: ArrayInterface) -> "NDArray[Any]":
 
 
 def to_torch(buffer: ArrayInterface | CUDAArrayInterface) -> Any:
-    """The buffer as a torch tensor: a writable view that keeps the buffer alive. A ``CUDABuffer`` stays on its device.
+    """Return the buffer as a torch tensor: a writable view that keeps the buffer alive.
+
+    A ``CUDABuffer`` stays on its device.
 
     Raises:
-        ConvertError: The object has no array interface, or torch does not have its dtype: non-native byte order or,
+        ConvertError: The object has no array interface, or torch does not support its dtype: non-native byte order or,
             before torch 2.3, ``uint16``.
         NativeLibraryError: torch is not installed.
     """
@@ -63,10 +65,10 @@ def to_torch(buffer: ArrayInterface | CUDAArrayInterface) -> Any:
 
 
 def to_numba(buffer: ArrayInterface) -> "NDArray[Any]":
-    """The buffer as a NumPy array for Numba's CPU functions: a view that keeps the buffer alive.
+    """Return the buffer as a NumPy array for Numba's CPU functions: a view that keeps the buffer alive.
 
     Raises:
-        ConvertError: The object has no array interface; or its dtype is ``bfloat16``, which Numba does not have.
+        ConvertError: The object has no array interface; or its dtype is ``bfloat16``, which Numba does not support.
         NativeLibraryError: Numba is not installed.
     """
     if _is_bfloat16(buffer):
@@ -80,7 +82,7 @@ def to_numba(buffer: ArrayInterface) -> "NDArray[Any]":
 
 
 def to_jax(buffer: ArrayInterface) -> Any:
-    """The buffer as a JAX array on the CPU: a view that keeps the buffer alive. (JAX itself never writes to it.)
+    """Return the buffer as a JAX array on the CPU: a view that keeps the buffer alive. JAX never writes to it.
 
     JAX makes a copy where it cannot use the memory directly: for 64-bit dtypes without ``jax_enable_x64``, and for
     storage whose address is not a multiple of 64.
@@ -103,7 +105,7 @@ def to_jax(buffer: ArrayInterface) -> Any:
 def cpu_storage(size: int, pin_memory: bool = True) -> "CPUStorage":
     """Allocate memory for results: the ``storage`` of ``convert_frames``, ``load_image_batch`` and others.
 
-    It can be reused. A result is a view of it, so earlier results show what was written last.
+    The memory can be reused. A result is a view of it, so the next result overwrites the previous one.
 
     Args:
         size: Size in bytes.
@@ -114,7 +116,7 @@ def cpu_storage(size: int, pin_memory: bool = True) -> "CPUStorage":
 
     Raises:
         ConvertError: ``size`` is less than 1.
-        DeviceError: ``pin_memory`` is set, and there is no CUDA.
+        DeviceError: ``pin_memory`` is set, and CUDA is not available.
         MemoryError: There is not enough memory.
     """
     size = operator.index(size)
@@ -130,7 +132,7 @@ def cpu_storage(size: int, pin_memory: bool = True) -> "CPUStorage":
 
 
 def as_storage(storage: Any) -> "Buffer | NDArray[Any]":
-    """The user's storage as an object with the buffer protocol. Native code checks the rest.
+    """The user's storage as an object with the buffer protocol. Native code checks size and layout.
 
     Raises:
         TypeError: It neither has the buffer protocol nor is a CPU array.
@@ -156,7 +158,7 @@ def as_storage(storage: Any) -> "Buffer | NDArray[Any]":
 
 
 def _array_of(tensor: Any) -> "NDArray[Any]":
-    """A torch tensor's memory; as bytes for dtypes that NumPy does not have (``bfloat16``)."""
+    """A torch tensor's memory as an array; as bytes for dtypes that NumPy does not have (``bfloat16``)."""
     try:
         return tensor.numpy()  # type: ignore[no-any-return]
     except TypeError:
@@ -167,7 +169,7 @@ def _array_of(tensor: Any) -> "NDArray[Any]":
 
 @cache
 def _numpy() -> Any:
-    """NumPy. An import statement takes as long as the rest of ``to_numpy``."""
+    """Import NumPy once. An import statement at each call would take as long as the rest of ``to_numpy``."""
     import numpy as np
 
     return np

@@ -1,4 +1,4 @@
-"""Exceptions of the package, one class per failure that a caller may want to handle."""
+"""Exceptions of ``spdl.io``: one class per failure that a caller may want to handle. All are ``MediaError``."""
 
 import errno
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class MediaError(RuntimeError):
         self.code = code
 
     def __str__(self) -> str:
-        # Builtin base classes would prepend their own fields.
+        # `__str__` of builtin base classes would prepend their own fields.
         return str(self.args[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -45,7 +45,7 @@ class OpenError(MediaError):
 
 
 class SourceNotFoundError(OpenError, FileNotFoundError):
-    """There is no such file. ``errno`` and ``filename`` are set as in the builtin class."""
+    """A file does not exist. ``errno`` and ``filename`` are set as in the builtin class."""
 
     def __init__(
         self, message: str, *, source: str | None = None, action: str | None = None, code: int | None = None
@@ -95,7 +95,7 @@ class DecodeError(_StreamError):
 
 
 class SourceTimeoutError(OpenError, DemuxError, TimeoutError):
-    """A source gave no data for longer than ``demux_config(timeout=)`` allows, while it was opened or read."""
+    """A source sent no data for longer than ``demux_config(timeout=)`` allows, while it was opened or read."""
 
 
 class ImageTooLargeError(DecodeError):
@@ -107,7 +107,7 @@ class FilterError(MediaError):
 
 
 class UnknownNodeError(FilterError, IndexError):
-    """A filter graph has no node of that name; the message lists its nodes."""
+    """A filter graph has no node with this name; the message lists its nodes."""
 
 
 class ConvertError(MediaError):

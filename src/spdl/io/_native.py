@@ -1,4 +1,4 @@
-"""Loads the native extensions on first use: ``core``, and ``media``, which needs FFmpeg."""
+"""Load the native extensions on first use: ``core``, and ``media``, which needs FFmpeg. No other module loads them."""
 
 import os
 import sys
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     core = _core
     media = _media
 
-# Public native classes, and the extension that has them.
+# Public native class -> the extension that defines it.
 _PUBLIC = {
     "AudioCodec": "media",
     "AudioDecoder": "media",
@@ -93,7 +93,7 @@ def _load_media() -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """``core`` and ``media``, and their public classes. ``spdl.io`` uses this function for the classes."""
+    """Load and return ``core``, ``media`` or one of their public classes. ``spdl.io`` uses it for the classes."""
     # The modules are stored as globals, so that later accesses do not call this function.
     if name == "core":
         return globals().setdefault("core", _load_core())

@@ -1,9 +1,10 @@
-"""Sources in object stores: ``s3://`` URLs and the like, and objects of stores.
+"""Sources in object stores: URLs such as ``s3://``, and objects in stores.
 
-The protocol for objects is a method ``__spdl_fetch__`` that returns all bytes, and ``str``, which gives the name for
-messages. Images are fetched so. For other media, there may be a method ``__spdl_open__``, which returns either that, or
-something of which native code reads the parts that it needs (``SupportsBlocks``). Objects of ``spdl.remote`` have both.
-That package is imported when the first such URL is opened. Files of fsspec become such objects, too.
+An object in a store has a method ``__spdl_fetch__`` that returns all bytes; ``str`` of it is its name in messages.
+Images are fetched with this method. For other media, the object may also have a method ``__spdl_open__``. It returns
+either all bytes, or an object from which native code reads the blocks that it needs (``SupportsBlocks``). Objects of
+``spdl.remote`` have both methods. That package is imported when the first such URL is opened. Files of fsspec are
+converted to such objects.
 """
 
 import io
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
     from ._types import SupportsBlocks
 
-#: Schemes that FFmpeg does not have. All others, HTTP among them, remain FFmpeg's.
+#: URL schemes that FFmpeg does not support. FFmpeg handles all others, including HTTP.
 _SCHEMES = ("s3://", "s3a://", "gs://", "az://", "azure://", "adl://", "abfs://", "abfss://")
-#: Threads that fetch the sources of a batch, if fewer threads decode it: they wait for the network.
+#: Minimum number of threads that fetch the sources of a batch, even if fewer decode it: they wait for the network.
 _FETCHING_THREADS = 8
 
 
@@ -35,9 +36,10 @@ def is_remote(source: object) -> bool:
 
 
 def _has_ranges(file: Any) -> bool:
-    """Whether fsspec reads parts of a file, opened by it or to be opened, as they are in the file system.
+    """Whether fsspec can read byte ranges of a file, open or not, directly from the file system.
 
-    Others are read through the file: those that are compressed, in memory, on a local disk, or copied by fsspec.
+    It cannot for files that are compressed, in memory, on a local disk, or copied by fsspec: these are read through the
+    file object.
     """
     if not isinstance(getattr(file, "path", None), str) or not hasattr(file.fs, "cat_file"):
         return False
@@ -51,7 +53,10 @@ def _has_ranges(file: Any) -> bool:
 
 
 def located(source: Any) -> Any:
-    """A source for which ``is_remote`` is true; ``str`` of it is its name. Files of fsspec become ``RemoteObject``."""
+    """Convert a source for which ``is_remote`` is true: ``str`` of the result is its name.
+
+    Files of fsspec become ``RemoteObject``.
+    """
     if isinstance(source, str) or hasattr(type(source), "__spdl_fetch__"):
         return source
     from spdl.remote import RemoteObject
@@ -60,7 +65,7 @@ def located(source: Any) -> Any:
 
 
 def fetch(source: Any) -> "Buffer":
-    """The bytes of a source in an object store.
+    """Fetch the bytes of a source in an object store.
 
     Raises:
         spdl.remote.RemoteError: It cannot be read.
@@ -74,7 +79,7 @@ def fetch(source: Any) -> "Buffer":
 
 
 def open_blocks(source: Any) -> "Buffer | SupportsBlocks":
-    """A source of media in an object store: its bytes, or what native code reads parts of.
+    """Open media in an object store: return its bytes, or an object from which native code reads blocks.
 
     Raises:
         spdl.remote.RemoteError: It cannot be read.
@@ -90,7 +95,7 @@ def open_blocks(source: Any) -> "Buffer | SupportsBlocks":
 
 
 def has_blocks(source: object) -> bool:
-    """Whether native code reads parts of a source, as ``SupportsBlocks`` says."""
+    """Whether native code reads a source in blocks: it has the methods of ``SupportsBlocks``."""
     return hasattr(type(source), "__spdl_block__")
 
 
@@ -100,8 +105,8 @@ class Fetched:
 
     Attributes:
         sources: The sources; empty data for those that could not be fetched.
-        names: What messages call the fetched ones, by position.
-        errors: Why others could not be fetched, by position.
+        names: Position -> name in messages, for sources that were fetched.
+        errors: Position -> error, for sources that could not be fetched.
     """
 
     sources: Sequence[Source]
@@ -109,7 +114,7 @@ class Fetched:
     errors: dict[int, Exception]
 
     def failure(self, failure: LoadFailure, first_index: int = 0) -> LoadFailure:
-        """The failure of a source, as it would be if native code fetched and named it."""
+        """The failure of a source, with its fetch error and its name instead of those that native code reports."""
         position = failure.index - first_index
         if position in self.errors:
             return LoadFailure(failure.index, failure.source, self.errors[position])
@@ -118,7 +123,7 @@ class Fetched:
         return failure
 
     def outcome(self, position: int, outcome: Any) -> Any:
-        """The same for a result that is the exception, if there is one."""
+        """The same for a loader's result that is either frames or an exception."""
         if position in self.errors:
             return self.errors[position]
         if isinstance(outcome, MediaError) and position in self.names:
@@ -129,10 +134,10 @@ class Fetched:
 def fetch_all(
     sources: Sequence[Source], num_threads: int = 0, *, fetch: "Callable[[Any], Buffer | SupportsBlocks]" = fetch
 ) -> Fetched:
-    """Fetch those sources of a batch that are in object stores, several at a time.
+    """Fetch the sources of a batch that are in object stores, several at a time.
 
     Args:
-        fetch: ``fetch``, or ``open_blocks`` for sources of which native code may read parts.
+        fetch: ``fetch``, or ``open_blocks`` for media that native code may read in blocks.
     """
     remote = [
         index

@@ -1,6 +1,6 @@
-"""Functions that pickles call to restore buffers, packets and frames.
+"""Functions that unpickling calls to restore buffers, packets and frames.
 
-The memory, in the pickle or out of band, is used in place and kept alive; nothing is copied.
+The pickled memory, in band or out of band, is used in place and kept alive. Nothing is copied.
 """
 
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ def restore_buffer(
     plans: tuple[int, int, bytes] | None,
     excerpts: "tuple[Excerpt | None, ...]" = (),
 ) -> "CPUBuffer":
-    """A buffer in ``memory``, read-only if ``memory`` is.
+    """Make a buffer in ``memory``; it is read-only if ``memory`` is.
 
     Raises:
         ConvertError: ``memory`` does not have exactly the size of the array.
@@ -32,7 +32,7 @@ def restore_buffer(
 
 
 def restore_packets(data: "Buffer", *others: "Buffer") -> "AudioPackets | VideoPackets | ImagePackets":
-    """Packets whose encoded data is in ``data`` and ``others``.
+    """Make packets whose encoded data is in ``data`` and ``others``.
 
     Raises:
         MediaError: The data was not made by pickling packets.
@@ -41,7 +41,7 @@ def restore_packets(data: "Buffer", *others: "Buffer") -> "AudioPackets | VideoP
 
 
 def restore_frames(data: "Buffer", *others: "Buffer") -> "AudioFrames | VideoFrames | ImageFrames":
-    """Frames whose planes are in ``data`` and ``others``.
+    """Make frames whose planes are in ``data`` and ``others``.
 
     Raises:
         MediaError: The data was not made by pickling frames.

@@ -1,4 +1,4 @@
-"""Converting sources from users to the forms that native code accepts."""
+"""Convert the user's sources to the forms that native code accepts. Called by all functions that load media."""
 
 import io
 import os
@@ -19,7 +19,7 @@ _READY = frozenset((str, bytes, bytearray, memoryview))
 
 
 def as_native_sources(sources: "Iterable[Source]") -> "list[str | Buffer | NDArray[np.uint8]]":
-    """``as_native_source`` for each source, well below a microsecond per source for common types.
+    """Call ``as_native_source`` for each source; takes well below a microsecond per source for common types.
 
     Sources in object stores must have been fetched: see ``fetch_all``.
     """
@@ -31,12 +31,12 @@ def as_native_sources(sources: "Iterable[Source]") -> "list[str | Buffer | NDArr
 
 
 def as_native_source(source: Source) -> "str | Buffer | NDArray[np.uint8]":
-    """A path as text, or the buffer itself, which native code reads in place. Of a file object, the whole file.
+    """Convert a source for native code: a path to text, a file object to its path or content; a buffer is unchanged.
 
-    A source in an object store as it is, and what has blocks.
+    Native code reads a buffer in place. Sources in object stores, and objects with blocks, are returned unchanged.
 
     Raises:
-        TypeError: It is neither a path, a buffer nor a binary file object. (Native code checks the form of a buffer.)
+        TypeError: ``source`` is neither a path, a buffer nor a binary file object. Native code checks buffers.
     """
     if isinstance(source, (str, bytes, bytearray, memoryview)):  # a union would be built at each call
         return source
@@ -56,7 +56,7 @@ def as_native_source(source: Source) -> "str | Buffer | NDArray[np.uint8]":
         if callable(getattr(source, "read", None)):
             return _content_of(source)
         if callable(getattr(source, "open", None)) and hasattr(source, "fs"):
-            with source as file:  # type: ignore[union-attr]  # of fsspec.open(), which opens nothing until then
+            with source as file:  # type: ignore[union-attr]  # from fsspec.open(), which opens the file only here
                 return _content_of(file)
         raise TypeError(
             "a source must be str, a path-like, bytes, bytearray, memoryview, a one-dimensional uint8 array or a binary"
@@ -67,11 +67,11 @@ def as_native_source(source: Source) -> "str | Buffer | NDArray[np.uint8]":
 
 
 def open_source(source: Source, name: str | None) -> "tuple[str | Buffer | NDArray[np.uint8], str | None]":
-    """``as_native_source``, with the bytes of a source that is in an object store; and its name for messages.
+    """Return the source for native code, fetched if it is in an object store, and its name for messages.
 
     Raises:
         TypeError: As for ``as_native_source``.
-        spdl.remote.RemoteError: It is in an object store, and cannot be read.
+        spdl.remote.RemoteError: The source is in an object store and cannot be read.
     """
     if is_remote(source):
         return fetch(source), str(located(source)) if name is None else name
@@ -79,21 +79,21 @@ def open_source(source: Source, name: str | None) -> "tuple[str | Buffer | NDArr
 
 
 def open_media(source: Source, name: str | None) -> "tuple[Any, str | None]":
-    """``open_source`` for media of which native code may read parts: of a large object, what has its blocks."""
+    """Same as ``open_source``, but a large object becomes an object from which native code reads blocks."""
     if is_remote(source):
         return open_blocks(source), str(located(source)) if name is None else name
     return as_native_source(source), name
 
 
 def _content_of(file: Any) -> "str | Buffer":
-    """What a binary file object has, from its beginning: its path, if it still names the file, or its bytes.
+    """The whole content of a binary file object: its path, if the path still refers to the same file, or its bytes.
 
-    A file that cannot seek is read from where it is. One that can is left where it was.
+    A file that cannot seek is read from its current position. The position of a file that can seek is restored.
     """
     if isinstance(file, io.BytesIO):
         return file.getbuffer()
     raw = getattr(file, "raw", file)
-    # Only these: others have the descriptor of a file that they decode, such as gzip's.
+    # Only these types: others, such as gzip's, have the descriptor of a file whose content they decode.
     if isinstance(raw, io.FileIO) and isinstance(raw.name, str | os.PathLike):
         path = os.path.abspath(os.fsdecode(raw.name))
         try:
@@ -102,7 +102,7 @@ def _content_of(file: Any) -> "str | Buffer":
                     file.flush()
                 return path
         except OSError:
-            pass  # it was removed or replaced, and the open file is the one that counts
+            pass  # the path was removed or replaced, so the open file is read
     can_seek = callable(getattr(file, "seekable", None)) and file.seekable()
     position = file.tell() if can_seek else 0
     if can_seek:

@@ -1,7 +1,7 @@
-"""Tracing: events of all threads, written to files for Perfetto.
+"""Tracing: write events of all threads to files for Perfetto. The public functions are in ``utils/_tracing.py``.
 
 The file is JSON in the array form of the Trace Event Format (Google, "Trace Event Format", "JSON Array Format"): one
-event per line. Readers accept a truncated file. It needs no library.
+event per line. Readers accept a truncated file. Writing it needs no library.
 
 While no trace is recorded, ``Event`` and ``traced`` cost one variable lookup. That variable is the module's only state:
 events from anywhere in the program must reach the active tracers, in any thread.
@@ -25,10 +25,10 @@ _LG = logging.getLogger("spdl.io")
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-# Seconds of events that a crash may lose.
+# A crash loses the events of at most this many seconds.
 _MAX_DELAY = 1.0
 
-# Replaced, never modified, under the lock; read without it.
+# Replaced as a whole under the lock, never modified; read without the lock.
 _tracers: tuple["Tracer", ...] = ()
 _tracers_lock = threading.Lock()
 
@@ -92,7 +92,7 @@ class Tracer:
                 self._written = now
 
     def _write(self) -> None:
-        # Taken first, because reentrant calls may append.
+        # Take the list before writing, because reentrant calls may append to it.
         waiting, self._waiting, self._num_waiting = self._waiting, [], 0
         data = memoryview("".join(waiting).encode())
         while self._file is not None and data:
@@ -117,7 +117,7 @@ class Event(ContextDecorator):
         self._tracers: tuple[Tracer, ...] = ()
 
     def _recreate_cm(self) -> "Event":
-        # As a decorator, each call is a separate event.
+        # When used as a decorator, each call is a separate event.
         return Event(self._name)
 
     def __enter__(self) -> None:
@@ -134,7 +134,7 @@ class Event(ContextDecorator):
 
 
 def traced(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Decorator that records each call of a function as an event with its name."""
+    """Decorate a function to record each call as an event with its name."""
     name = function.__qualname__
 
     @functools.wraps(function)
@@ -153,7 +153,7 @@ def tracers() -> tuple[Tracer, ...]:
 
 
 def add_tracer(tracer: Tracer) -> None:
-    """Record the events that start from now on."""
+    """Record events that start from now on."""
     global _tracers
     _forget_in_children()
     with _tracers_lock:
@@ -161,7 +161,7 @@ def add_tracer(tracer: Tracer) -> None:
 
 
 def remove_tracer(tracer: Tracer) -> None:
-    """Record no more events, except the ends of those that have started."""
+    """Stop recording events; the ends of events that have started are still recorded."""
     global _tracers
     with _tracers_lock:
         _tracers = tuple(other for other in _tracers if other is not tracer)

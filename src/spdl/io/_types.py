@@ -1,4 +1,4 @@
-"""Types of arguments, and small types of results."""
+"""Types of arguments, and small result types. Imports nothing else of this package."""
 
 import mmap
 import os
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         def __spdl_fetch__(self) -> Buffer: ...
 
     class SupportsBlocks(Protocol):
-        """A large object of a store, of which native code asks for blocks. ``str`` of it is its name in messages."""
+        """A large object in a store that native code reads in blocks. ``str`` of it is its name in messages."""
 
         @property
         def __spdl_size__(self) -> int: ...
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
         def read(self, size: int = ..., /) -> bytes: ...
 
     class SupportsOpen(Protocol):
-        """A file that is opened when it is read, as ``fsspec.open`` gives it."""
+        """A file that is opened when it is read, as ``fsspec.open`` returns it."""
 
         fs: Any
 
         def open(self) -> SupportsRead: ...
 
-    #: A path or URL, a path-like, an object of a store, encoded data (bytes, bytearray, memoryview, a one-dimensional
-    #: ``uint8`` array), or a binary file object.
+    #: A path or URL, a path-like object, an object in a store, encoded data (bytes, bytearray, memoryview, or a
+    #: one-dimensional ``uint8`` array), or a binary file object.
     Source: TypeAlias = str | os.PathLike[str] | Buffer | NDArray[np.uint8] | StoredObject | SupportsRead | SupportsOpen
 else:
     Source: TypeAlias = Any  # collections.abc.Buffer exists from Python 3.12 on
@@ -62,7 +62,7 @@ class Default:
         return "DEFAULT"
 
 
-#: Default of arguments for which ``None`` has another meaning.
+#: Default of arguments where ``None`` already has a meaning.
 DEFAULT: Final = Default()
 
 
@@ -90,7 +90,7 @@ class LoadFailure:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Which part of its source an item of a batch of clips or sounds is.
+    """The part of its source that an item of a batch of clips or sounds was loaded from.
 
     Attributes:
         start: Time of the first frame or sample, in seconds.

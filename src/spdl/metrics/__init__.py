@@ -1,8 +1,9 @@
-"""Metrics of all pipelines of the process, for monitoring systems: Prometheus and OpenTelemetry.
+"""Metrics of all pipelines of the process for Prometheus and OpenTelemetry.
 
-They read the counters that pipelines keep anyway, when they are asked: nothing runs in between. For loggers that take
-dictionaries, such as those of W&B and TensorBoard, there is :meth:`spdl.pipeline.PipelineStats.to_dict`. The traces of
-:meth:`spdl.pipeline.Pipeline.trace` are put together with those of torch's profiler by :func:`merge_traces`.
+The exporters read the counters that pipelines keep anyway, only when they are scraped or collected; nothing runs in
+between. For loggers that take dictionaries, such as those of W&B and TensorBoard, use
+:meth:`spdl.pipeline.PipelineStats.to_dict`. :func:`merge_traces` merges traces of :meth:`spdl.pipeline.Pipeline.trace`
+with those of torch's profiler.
 """
 
 from typing import TYPE_CHECKING
@@ -26,5 +27,5 @@ _MODULE_OF = {
     "write_report": "._reporting",
 }
 
-if not TYPE_CHECKING:  # or a type checker would take any name for one of this module
+if not TYPE_CHECKING:  # otherwise a type checker would accept any name
     __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)

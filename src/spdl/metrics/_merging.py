@@ -1,4 +1,4 @@
-"""One file of several traces: those of pipelines, and of torch's profiler."""
+"""Merges traces of pipelines and of torch's profiler into one file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["merge_traces"]
 
 
 def merge_traces(paths: Iterable[str | PathLike[str]], path: str | PathLike[str]) -> int:
-    """Write several traces to one file, on one time line.
+    """Merge several traces into one file with a common timeline.
 
     .. code-block:: python
 
@@ -22,8 +22,8 @@ def merge_traces(paths: Iterable[str | PathLike[str]], path: str | PathLike[str]
         metrics.merge_traces(["torch.json", "pipeline.json"], "run.perfetto.json")
 
     Args:
-        paths: Files of ``Pipeline.trace`` and of ``torch.profiler``, of one machine or of several whose clocks agree.
-            They may be compressed with gzip, and those of pipelines may lack their end.
+        paths: Files of ``Pipeline.trace`` and of ``torch.profiler``, from one machine or from several with synchronised
+            clocks. They may be compressed with gzip. Files of pipelines may be truncated.
         path: File to write.
 
     Returns:
@@ -39,7 +39,7 @@ def merge_traces(paths: Iterable[str | PathLike[str]], path: str | PathLike[str]
     base = _base_of(*traces[0])
     merged: dict[str, Any] = {}
     events: list[dict[str, Any]] = []
-    named: set[Any] = set()  # processes that have a name
+    named: set[Any] = set()  # processes that already have a name
     for header, found in traces:
         shift = (_base_of(header, found) - base) / 1e3
         merged = {**header, **merged}
@@ -59,7 +59,7 @@ def merge_traces(paths: Iterable[str | PathLike[str]], path: str | PathLike[str]
 
 
 def _read(path: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return what the file says of the whole trace, and the events."""
+    """Return the metadata of the trace, and the events."""
     with open(path, "rb") as file:
         data = file.read()
     text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8", errors="replace")
@@ -78,7 +78,7 @@ def _read(path: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def _whole_lines(text: str) -> Iterable[dict[str, Any]]:
-    """The events of a file with one per line, up to where it was cut off."""
+    """The events of a file with one event per line, up to where it is truncated."""
     for line in text.split("\n")[1:]:
         try:
             yield json.loads(line.rstrip(","))
@@ -87,10 +87,10 @@ def _whole_lines(text: str) -> Iterable[dict[str, Any]]:
 
 
 def _base_of(header: dict[str, Any], events: list[dict[str, Any]]) -> int:
-    """Return the zero of the times, in nanoseconds of Unix time."""
+    """Return the time origin of the trace, in nanoseconds of Unix time."""
     if "baseTimeNanoseconds" in header:
         return int(header["baseTimeNanoseconds"])
     for event in events[:8]:
         if event.get("name") == "spdl_clock":
             return int(event["args"]["base_time_ns"])
-    return 0  # times of older versions of torch are Unix time
+    return 0  # older versions of torch write Unix times

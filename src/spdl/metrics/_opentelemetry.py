@@ -23,11 +23,11 @@ def opentelemetry(meter: Any) -> None:
     Attributes are ``spdl.pipeline.id``, and for stages ``spdl.stage.name`` and ``spdl.stage.id``.
 
     Args:
-        meter: An ``opentelemetry.metrics.Meter``. Once per meter: it has no way to remove instruments.
+        meter: An ``opentelemetry.metrics.Meter``. Call once per meter: a meter cannot remove instruments.
 
     Raises:
         ImportError: The package ``opentelemetry-api`` is missing: install the extra ``opentelemetry``.
-        TypeError: ``meter`` makes no observable instruments.
+        TypeError: ``meter`` cannot create observable instruments.
     """
     observation = import_extra("opentelemetry.metrics", "opentelemetry-api", "opentelemetry").Observation
     if not callable(getattr(meter, "create_observable_counter", None)):
@@ -89,13 +89,13 @@ def _attributes(number: int, stage: StageStats) -> dict[str, str | int]:
 
 
 class _Latest:
-    """The newest statistics of each pipeline, to get the interval since."""
+    """The newest statistics of each pipeline, to compute the interval since then."""
 
     def __init__(self) -> None:
         self._found: dict[int, PipelineStats] = {}
 
     def intervals(self) -> list[tuple[int, PipelineStats]]:
-        """Return what happened since the last call, of each pipeline in which time has passed."""
+        """Return the statistics since the last call, for each pipeline in which time has passed."""
         before, self._found = self._found, dict(read_all())
         found = []
         for number, stats in self._found.items():

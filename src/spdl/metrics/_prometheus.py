@@ -28,21 +28,21 @@ def prometheus(port: int | None = None, *, address: str = "127.0.0.1", registry:
         metrics.prometheus()  # http://127.0.0.1:9432/metrics
         metrics.prometheus(registry=prometheus_client.REGISTRY)  # in the server that you have
 
-    Pipelines are read when Prometheus asks, and need not be registered: those that are built later count too. The child
-    of a fork exports nothing; call this again there, with a port of its own.
+    Pipelines are read when Prometheus scrapes, and need not be registered: pipelines built later are included. A forked
+    child exports nothing; call this again there, with a different port.
 
     Args:
         port: Port of the HTTP server to start; 0: a free one, see ``PrometheusExporter.port``. ``None``: 9432.
-        address: Address of the server. Everybody who can reach it can read the metrics.
+        address: Address of the server. Anyone who can reach it can read the metrics.
         registry: ``prometheus_client.CollectorRegistry`` to add the metrics to, instead of starting a server.
 
     Returns:
-        The exporter. It exports until its ``close()``, also if it is not kept.
+        The exporter. It exports until its ``close()``, even if you keep no reference.
 
     Raises:
         ImportError: The package ``prometheus-client`` is missing: install the extra ``prometheus``.
         OSError: The server cannot use the port.
-        ValueError: Both ``port`` and ``registry`` are given, or the registry has these metrics already.
+        ValueError: Both ``port`` and ``registry`` are given, or the registry already has these metrics.
     """
     client = import_extra("prometheus_client", "prometheus-client", "prometheus")
     if registry is not None:
@@ -67,7 +67,7 @@ def prometheus(port: int | None = None, *, address: str = "127.0.0.1", registry:
 
 
 class PrometheusExporter:
-    """What :func:`prometheus` returns. Also a context manager, which closes it.
+    """Result of :func:`prometheus`. Also a context manager, which closes it.
 
     Attributes:
         port: Port of the server; ``None`` if a registry was given.
@@ -105,13 +105,13 @@ class PrometheusExporter:
         self.close()
 
 
-#: Exporters with a server: it runs until they are closed, so they must exist.
+#: Exporters with a server, which runs until they are closed, so they must be kept alive.
 _KEPT: Final[set[PrometheusExporter]] = set()
 
 
 @functools.cache
 def _leave_in_children() -> None:
-    """The child of a fork has no server thread, and must not keep the port of its parent bound."""
+    """A forked child has no server thread, and must not keep the parent's port bound."""
 
     def leave() -> None:
         for exporter in _KEPT.copy():
@@ -124,7 +124,7 @@ def _leave_in_children() -> None:
 
 
 class _Collector:
-    """Makes the metrics of a moment. ``prometheus_client`` calls ``collect`` for every scrape."""
+    """Makes the current metrics. ``prometheus_client`` calls ``collect`` for every scrape."""
 
     def describe(self) -> Iterable[Any]:
         """Return the metrics without values, so that registering does not read any pipeline."""

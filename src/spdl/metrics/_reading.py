@@ -1,4 +1,4 @@
-"""What the exporters read: the statistics of each pipeline of this process, at the moment of the call."""
+"""Reads the current statistics of each pipeline of this process for the exporters."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def read_all() -> Iterator[tuple[int, PipelineStats]]:
     for pipeline in LIVE.started():
         try:
             stats = pipeline.stats()
-        except PipelineStateError:  # the process was forked since
+        except PipelineStateError:  # the process has been forked since
             continue
         yield stats.stages[-1].info.pipeline_id, stats
 
 
 def import_extra(module: str, package: str, extra: str) -> ModuleType:
-    """Import a package that is optional.
+    """Import an optional package.
 
     Raises:
         ImportError: It is not installed; the message says how to install it.

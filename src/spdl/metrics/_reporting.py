@@ -1,4 +1,4 @@
-"""Reports in HTML of statistics that were saved."""
+"""HTML reports of saved statistics."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def write_report(paths: Iterable[str | PathLike[str]], path: str | PathLike[str]
     """Write one HTML page about the pipelines of several files, such as those of all ranks. ``spdl report`` does it.
 
     Args:
-        paths: Files that ``stats().to_json(path)`` has written.
+        paths: Files written by ``stats().to_json(path)``.
         path: File to write.
 
     Raises:
         OSError: A file cannot be read or written.
-        ValueError: A file is not one of ``to_json``, or ``paths`` is empty.
+        ValueError: A file was not written by ``to_json``, or ``paths`` is empty.
     """
     documents: dict[str, dict[str, Any]] = {}
     for each in paths:

@@ -203,7 +203,7 @@ _MODULES = {
 _WITH_ENGINE = {"PipelineBuilder", "run_pipeline_in_subprocess"}
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-if not TYPE_CHECKING:  # or a type checker would take any name for one of this package
+if not TYPE_CHECKING:  # hidden, or a type checker would accept any name of this package
     _get, __dir__ = lazy_names(globals(), _MODULE_OF)
 
     def __getattr__(name: str) -> Any:

@@ -53,7 +53,7 @@ MakeRegionWorkers: TypeAlias = "Callable[[Region, StageInfo, BuildOptions], Regi
 
 @dataclass(frozen=True, kw_only=True)
 class BuildOptions:
-    """The arguments of ``build_pipeline``, which describes them, and who makes the workers of regions."""
+    """The arguments of ``build_pipeline``, which documents them, and the function that makes the workers of regions."""
 
     make_region_workers: MakeRegionWorkers | None = None  # None: the description has no regions
     num_threads: int | None = None
@@ -66,7 +66,7 @@ class BuildOptions:
     resumable: bool | Literal["best-effort"] = False
     seed: int = 0
     provenance: str | PathLike[str] | None = None
-    is_measured: bool = False  # by a profile: nothing of the process-wide defaults, and failures are only counted
+    is_measured: bool = False  # for a profile: ignore the process-wide defaults, and only count failures
     stall_timeout: float | None = None
     stall_action: Literal["log", "raise"] = "log"
     on_failure: Callable[[FailureEvent], Any] | None = None
@@ -208,11 +208,11 @@ def _start_isolated(task: IsolatedTask) -> IsolatedWorker:
     return IsolatedChild(task)
 
 
-#: What the log says of a failed item.
+#: Log lines about a failed item, by its outcome.
 _OUTCOMES: Final[dict[str, str]] = {
     "dropped": "stage %s dropped item %s (source position %s)",
-    "substituted": "stage %s failed on item %s (source position %s), and a substitute goes on",
-    "raised": "stage %s failed on item %s (source position %s), and the pipeline with it",
+    "substituted": "stage %s failed on item %s (source position %s); a substitute replaces its output",
+    "raised": "stage %s failed on item %s (source position %s), which fails the pipeline",
 }
 
 
@@ -235,7 +235,7 @@ def _make_merge_queues(
 
 
 def _count_only(failure: Failure) -> None:
-    """The statistics have the number, and the newest failures."""
+    """Do nothing: the statistics already have the number of failures and the newest ones."""
 
 
 def _call_back(cfg: PipelineConfig[Any]) -> None:

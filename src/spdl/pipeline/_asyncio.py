@@ -1,7 +1,7 @@
-"""``asyncio``, imported when something of it is first used: most pipelines need none, and it takes 30 ms.
+"""A stand-in for ``asyncio`` that imports it on first use: most pipelines do not need it, and the import takes 30 ms.
 
-Modules of this package write ``import spdl.pipeline._asyncio as asyncio`` and then use it as the module itself. A name
-is looked up once, and is a global of this module from then on, so it costs no more than with the module itself.
+Modules of this package write ``import spdl.pipeline._asyncio as asyncio`` and then use it like the real module. Each
+name is looked up once and then kept as a global of this module, so later uses cost no more than with the real module.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        if name.startswith("__"):  # what the import system asks of modules
+        if name.startswith("__"):  # looked up by the import system
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         import asyncio
 

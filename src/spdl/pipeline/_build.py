@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["build_pipeline"]
 
-# Pipelines are built here, and so probably in children too. To import the engine takes longer than to start a process.
+# A process that builds pipelines probably starts children that need the engine too, and importing it takes longer than
+# starting a process.
 preload("spdl.pipeline._remote._preloaded_engine")
 
 U = TypeVar("U")
@@ -60,8 +61,8 @@ def build_pipeline(
             this process may use.
         max_failures: Maximum number of failed items, summed over all stages, or the maximum share of failed calls as a
             ``Fraction`` (checked from the 100th call on), or the maximum share of the newest calls of each stage as a
-            :class:`~spdl.pipeline.Rate`. Negative: no limit. Whatever it is, a stage of which every call has failed
-            fails at the end of the stream or of an epoch.
+            :class:`~spdl.pipeline.Rate`. Negative: no limit. With any limit, a stage whose calls have all failed fails
+            at the end of the stream or of an epoch.
         report_stats_interval: Seconds between reports in the log: one table of all stages, as ``str(stats())``, for
             the default hook and queue. ``-1``: only at the end.
         queue_class: Function called with ``(info, buffer_size=n)`` for every stage. The queue that it returns observes
@@ -71,30 +72,31 @@ def build_pipeline(
         background_tasks: Factories of the tasks that run on the event loop beside the pipeline, after those set by
             ``config.set_default_background_tasks``.
         use_thread_output_queue: Ignored: the sink can always be read from any thread.
-        resumable: Whether the pipeline has a state, so that another run can go on exactly where it was:
-            :meth:`Pipeline.state_dict` and :meth:`Pipeline.load_state_dict`. ``True`` refuses what cannot be resumed
-            exactly. ``"best-effort"`` accepts it, and says in the state what is approximate.
+        resumable: Whether the pipeline has a state, so that another run can continue exactly where this one was:
+            :meth:`Pipeline.state_dict` and :meth:`Pipeline.load_state_dict`. ``True`` raises if something cannot be
+            resumed exactly. ``"best-effort"`` accepts it, and the state lists what is approximate.
         seed: Seed of the random numbers of stages with ``rng``. The default is a fixed number, so that a run without a
-            seed can be repeated and resumed too. Give each run its own seed if runs are to differ.
+            seed can be repeated and resumed too. Give each run its own seed if runs should differ.
         provenance: File to which a line is appended for each output that is read: its number and where its items come
-            from. :func:`spdl.resume.replay` makes an output again from it. A failure to write is logged and ends the
-            log, not the pipeline.
-        stall_timeout: Seconds for which nothing may move while the consumer waits: no call ends, nothing is emitted or
-            read. Then a report shows the graph with its buffers, the calls in flight with item and age, and the stacks
-            of all threads and child processes. Times when the consumer is away, or the process is stopped, do not
-            count. If native code holds the GIL, only the stacks are written, to stderr. ``None``: nothing is watched.
-        stall_action: ``"log"``: the report is logged, once for each stall, and the pipeline goes on. ``"raise"``: the
+            from. :func:`spdl.resume.replay` makes an output again from this line. A failed write is logged and ends the
+            provenance log, not the pipeline.
+        stall_timeout: Maximum time in seconds without progress while the consumer waits: no call ends, and nothing is
+            emitted or read. When it is exceeded, a report shows the graph with its buffers, the calls in flight with
+            item and age, and the stacks of all threads and child processes. Time when the consumer does not read, or
+            the process is stopped, does not count. If native code holds the GIL, only the stacks are written, to
+            stderr. ``None``: no stall detection.
+        stall_action: ``"log"``: the report is logged, once for each stall, and the pipeline continues. ``"raise"``: the
             pipeline is stopped, and reads raise :class:`StallError` with the report; running calls are abandoned.
         on_failure: Function that is called with a :class:`~spdl.pipeline.FailureEvent` for each failed item, on the
-            thread that the failure is known on (the event loop for async ops), so it must be thread-safe and not take
-            long. An exception of its own is logged once and has no other effect.
-        quarantine: File to which a line is appended for each failed item, as JSON: what it was (``key``, ``position``,
-            ``item``), where and how it failed. Several processes may append to one file. A failure to write is logged
-            once and has no other effect. ``spdl quarantine`` shows the file, and ``add_source(exclude=...)`` leaves its
+            thread that handles the failure (the event loop for async ops), so it must be thread-safe and fast. If it
+            raises, the exception is logged once and has no other effect.
+        quarantine: File to which a line is appended for each failed item, as JSON: which item (``key``, ``position``,
+            ``item``), where and how it failed. Several processes may append to one file. A failed write is logged once
+            and has no other effect. ``spdl quarantine`` shows the file, and ``add_source(exclude=...)`` leaves its
             items out.
 
     Raises:
-        OSError: The quarantine file, or that of the provenance, cannot be opened.
+        OSError: The quarantine file or the provenance file cannot be opened.
         ValueError: An argument is out of range, a merge mixes continuous and ordinary sources, or the pipeline cannot
             be resumed exactly. The message names the stages and what to do about them.
         TypeError: An argument has the wrong type, or ``queue_class`` returns a queue that cannot observe a channel.

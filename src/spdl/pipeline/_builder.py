@@ -60,8 +60,8 @@ class _PipeOptions(TypedDict, total=False):
 class PipelineBuilder(Generic[T, U]):
     """Builds a pipeline of one source, any number of stages, and one sink.
 
-    ``T`` is the type of the items of the source, ``U`` that of what the last stage so far emits. A type checker finds
-    a stage that does not take what the one before it emits.
+    ``T`` is the type of the source's items, ``U`` the type of the outputs of the last stage so far. A type checker
+    reports a stage that does not accept the outputs of the stage before it.
 
     Every method returns the builder. Each method raises errors in its own arguments; :meth:`get_config` and
     :meth:`build` raise errors in the pipeline as a whole. A builder can be built several times. The pipelines are
@@ -107,8 +107,8 @@ class PipelineBuilder(Generic[T, U]):
             continuous: Whether to iterate the source repeatedly. Each pass is an epoch, and each iterator of the
                 pipeline covers one epoch.
             exclude: Items to leave out: the path of a quarantine file (see :meth:`build`), keys (numbers, texts or
-                paths, to which items are compared), or a function of an item. They keep their positions: they are
-                consumed, and counted as dropped by the source.
+                paths, to which items are compared), or a function that takes an item and returns whether to leave it
+                out. Excluded items keep their positions: they are consumed, and counted as dropped by the source.
 
         Raises:
             ValueError: ``source`` is not iterable, or a source is already set.
@@ -119,7 +119,7 @@ class PipelineBuilder(Generic[T, U]):
         self._source = SourceConfig(source, continuous, exclude)
         return cast("PipelineBuilder[S, S]", self)
 
-    # What a function that returns an iterator is has to be guessed here: nearly always a generator function.
+    # A function that returns an iterator is taken for a generator function, which it nearly always is.
     @overload
     def pipe(
         self, op: Callable[[U], AsyncIterator[V]], /, *, rng: Literal[False] = ..., **options: Unpack[_PipeOptions]
@@ -185,10 +185,10 @@ class PipelineBuilder(Generic[T, U]):
                 pipeline.
             retry: Maximum number of attempts per item, or a :class:`~spdl.pipeline.defs.Retry`.
             timeout: Maximum time per item in seconds; see :func:`~spdl.pipeline.defs.Pipe`.
-            rng: Whether ``op`` gets the keyword argument ``rng``: random numbers of the item, a
-                :class:`~spdl.pipeline.Rng`; or the name that they depend on instead of the name of the stage.
+            rng: Whether ``op`` gets the keyword argument ``rng``, a :class:`~spdl.pipeline.Rng` with the random numbers
+                of the item. A ``str``: the numbers depend on this name instead of the name of the stage.
             on_error: What to do when a call fails: ``"skip"`` the item, ``"raise"`` the exception in the consumer, or a
-                function ``(item, error) -> substitute`` whose result goes on in place of the output.
+                function ``(item, error) -> substitute`` whose result replaces the output.
         """
         self._stages.append(
             Pipe(
@@ -371,14 +371,14 @@ class PipelineBuilder(Generic[T, U]):
                 stage.
             stage_id: Number of the first stage.
             use_thread_output_queue: Ignored: the sink can always be read from any thread.
-            resumable: Whether the pipeline has a state, so that another run can go on exactly where it was; see
-                :func:`~spdl.pipeline.build_pipeline`.
+            resumable: Whether the pipeline has a state, so that another run can continue exactly where this one was;
+                see :func:`~spdl.pipeline.build_pipeline`.
             seed: Seed of the random numbers of stages with ``rng``; see :func:`~spdl.pipeline.build_pipeline`.
             provenance: File to which a line is appended for each output that is read; see
                 :func:`~spdl.pipeline.build_pipeline`.
-            stall_timeout: Seconds for which nothing may move while the consumer waits; see
+            stall_timeout: Maximum time in seconds without progress while the consumer waits; see
                 :func:`~spdl.pipeline.build_pipeline`.
-            stall_action: What happens then: ``"log"`` or ``"raise"``.
+            stall_action: What to do when it is exceeded: ``"log"`` or ``"raise"``.
             on_failure: Function that is called with a :class:`~spdl.pipeline.FailureEvent` for each failed item; see
                 :func:`~spdl.pipeline.build_pipeline`.
             quarantine: File to which a line is appended for each failed item; see
@@ -386,7 +386,7 @@ class PipelineBuilder(Generic[T, U]):
 
         Raises:
             PipelineStructureError: There is no source, or no sink.
-            OSError: The quarantine file, or that of the provenance, cannot be opened.
+            OSError: The quarantine file or the provenance file cannot be opened.
             ValueError: An argument is out of range, the stages cannot be combined, or the pipeline cannot be resumed
                 exactly.
             TypeError: An argument has the wrong type.

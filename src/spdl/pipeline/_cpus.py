@@ -12,7 +12,7 @@ __all__ = ["CpuQuota", "cpu_limit", "limit_with", "read_quota", "usable_cpus"]
 
 
 class CpuQuota(NamedTuple):
-    """The lowest quota of the control groups that this process is in, and how often its group had used it up."""
+    """The lowest quota of the control groups that this process is in, and how often that quota was used up."""
 
     cpus: float  #: CPU seconds per second
     num_periods: int = 0  #: periods so far in which the group wanted a CPU; 0 if unknown
@@ -25,12 +25,12 @@ def usable_cpus() -> int:
 
 
 def cpu_limit() -> float:
-    """Return how much CPU time this process may use per second: ``usable_cpus``, with the fraction of the quota."""
+    """Return how much CPU time this process may use per second: ``usable_cpus``, but not rounded to whole CPUs."""
     return limit_with(read_quota())
 
 
 def limit_with(quota: CpuQuota | None) -> float:
-    """Return the same with a quota that was read before."""
+    """Return the same as ``cpu_limit``, with a quota that was read before."""
     cpus = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     return cpus if quota is None else min(cpus, quota.cpus)
 
@@ -39,14 +39,14 @@ def read_quota(root: str = "/") -> CpuQuota | None:
     """Return the lowest quota of this process' control groups, of version 2 or 1; ``None`` if none has one.
 
     Args:
-        root: What holds ``proc`` and ``sys``.
+        root: Folder that contains ``proc`` and ``sys``.
     """
     quotas = [quota for quota in map(_quota_of, _groups(root)) if quota is not None]
     return min(quotas, key=lambda quota: quota.cpus, default=None)
 
 
 def _groups(root: str) -> Iterator[str]:
-    """The folders of the groups that share out CPU time, from the outermost to the one of this process."""
+    """Yield the folders of the CPU control groups, from the outermost to the one of this process."""
     mounts = os.path.join(root, "sys/fs/cgroup")
     try:
         with open(os.path.join(root, "proc/self/cgroup")) as file:
@@ -61,7 +61,7 @@ def _groups(root: str) -> Iterator[str]:
         folder = mounts
         if controllers:
             folder += "/cpu" if os.path.exists(f"{mounts}/cpu") else f"/{controllers}"
-        # In a container the path may be that of the host, and only the outermost folder be there.
+        # In a container the path may be the host's, and only the outermost folder exists.
         yield folder
         for part in path.split("/"):
             if part and part != "..":
@@ -80,7 +80,7 @@ def _cpus_of_version_2(folder: str) -> float | None:
     try:
         with open(f"{folder}/cpu.max") as file:
             limit, period = file.read().split()
-        return int(limit) / int(period)  # "max" is no number: there is none
+        return int(limit) / int(period)  # "max" is not a number: there is no quota
     except (OSError, ValueError, ZeroDivisionError):
         return None
 
@@ -88,7 +88,7 @@ def _cpus_of_version_2(folder: str) -> float | None:
 def _cpus_of_version_1(folder: str) -> float | None:
     try:
         with open(f"{folder}/cpu.cfs_quota_us") as file:
-            quota = int(file.read())  # -1: there is none
+            quota = int(file.read())  # -1: no quota
         with open(f"{folder}/cpu.cfs_period_us") as file:
             return quota / int(file.read())
     except (OSError, ValueError, ZeroDivisionError):

@@ -14,18 +14,18 @@ __all__ = ["continue_epochs", "rng_epoch_of", "set_rng_epoch"]
 
 
 def rng_epoch_of(pipeline: Pipeline[Any]) -> int | None:
-    """What ``set_rng_epoch`` has set, in this pipeline or in that of a state; ``None``: the sources say it."""
+    """Return the epoch that ``set_rng_epoch`` set, here or in a loaded state. ``None``: the sources set it."""
     return next((node.passes.rng_epoch for node in _sources(pipeline)), None)
 
 
 def set_rng_epoch(pipeline: Pipeline[Any], epoch: int) -> None:
-    """Give ops the random numbers of this epoch, whatever the sources say. For a pipeline with a single pass."""
+    """Give ops the random numbers of this epoch, whatever epoch the sources have. For a pipeline with a single pass."""
     for node in _sources(pipeline):
         node.passes.rng_epoch = epoch
 
 
 def continue_epochs(pipeline: Pipeline[Any], before: Pipeline[Any]) -> None:
-    """Number the epochs of a pipeline from where those of another one ended."""
+    """Number the epochs of a pipeline from where those of the pipeline ``before`` ended."""
     for node, ended in zip(_sources(pipeline), _sources(before), strict=True):
         node.passes.first_epoch = ended.passes.next_epoch
         node.passes.number_epochs()

@@ -1,4 +1,4 @@
-"""The iterators that read a ``Pipeline``: in threads, in coroutines, and with the origins of what they read."""
+"""The iterators that read a ``Pipeline``: in threads, in coroutines, and with the origin of each item."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ T = TypeVar("T")
 
 
 class PipelineIterator(Iterator[T]):
-    """Exhausted at the end of the stream or of an epoch, and stays so.
+    """Iterates over the rest of the stream or epoch. Once exhausted, it stays exhausted.
 
-    A failure does not exhaust it: every further ``next`` raises the failure. One that is made after another
-    has come to the end of the stream is *late*: it raises, because it would look like one over nothing.
+    A failure does not exhaust it: every further ``next`` raises the failure. An iterator that is made after another one
+    has reached the end of the stream is *late*: it raises, because it would otherwise look like an empty data set.
 
     For code that reads ahead for the user it implements ``spdl.dataloader._holding.Holding``.
     """
@@ -72,7 +72,7 @@ class PipelineIterator(Iterator[T]):
 
 
 class _HeldReads:
-    """Reads that count as consumed later."""
+    """Reads for code that reads ahead: an item counts as consumed later, when the user gets it."""
 
     __slots__ = ("engine", "taken")
 
@@ -119,24 +119,24 @@ class PipelineAsyncIterator(AsyncIterator[T]):
 
 
 def keep_origins(pipeline: Pipeline[Any]) -> None:
-    """Let the engine keep what origins are found by, from its start on.
+    """Make the engine record where items come from. Must be called before its start.
 
     Raises:
-        PipelineStateError: It has been started, and has not kept that.
-        ValueError: A merge op of the user makes it impossible to tell.
+        PipelineStateError: The engine was started without this.
+        ValueError: The pipeline has a custom merge op, so the origins of its outputs are not known.
     """
     engine = pipeline._engine
     if engine.places.failures is not None:
         return
     if pipeline._was_started:
         raise PipelineStateError(
-            f"pipeline {engine.pipeline_id} was started before with_origins() was called, and has not kept "
-            "what origins are found by. Call with_origins() before the first read"
+            f"pipeline {engine.pipeline_id} was started before with_origins() was called, and has not recorded "
+            "where its items come from. Call with_origins() before the first read"
         )
     if any(isinstance(node, CustomMergeStage) for node in engine.nodes):
         raise ValueError(
-            f"pipeline {engine.pipeline_id} cannot tell origins: behind a merge op of the user nobody "
-            "knows which positions an item comes from. Use Merge without op"
+            f"pipeline {engine.pipeline_id} does not know the origins of its items: a custom merge op may keep, "
+            "combine or create items. Use Merge without op"
         )
     keep_places(engine)
     engine.places.failures = {}

@@ -1,4 +1,4 @@
-"""Failure limits: when a stage, or a pipeline, has failed too often to go on."""
+"""Failure limits: decide when a stage or a pipeline has had too many failures to continue."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MIN_CALLS_FOR_SHARE = 100
 
 
 class Limit:
-    """A limit of a stage (``is_own``) or the pipeline: a number of failures (``int``) or their share (``Fraction``)."""
+    """A limit of a stage (``is_own``) or of the pipeline: a number of failures (``int``) or a share (``Fraction``)."""
 
     __slots__ = ("is_own", "value")
 
@@ -57,7 +57,7 @@ class Limit:
 
 
 class RateLimit(Limit):
-    """The limit of one stage over the newest calls. Works only when a call has failed."""
+    """The limit of one stage over its newest calls. It costs time only when a call has failed."""
 
     __slots__ = ("failed_at", "most", "num_seen", "per")
 
@@ -68,7 +68,7 @@ class RateLimit(Limit):
         self.per = value.per
         self.most = value.most
         self.failed_at: deque[int] = deque()  # numbers of the failed calls in the window
-        self.num_seen = 0  # number of failures of the stage when it was last asked
+        self.num_seen = 0  # number of failures of the stage at the last check
 
     def exceeded(self, num_failures: int, num_calls: int) -> bool:
         num_new = num_failures - self.num_seen

@@ -1,4 +1,4 @@
-"""The pipelines of this process, for exporters. Weak references: a pipeline that nobody holds is not kept."""
+"""The pipelines of this process, for exporters. Weak references, so that unreferenced pipelines are not kept alive."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""``SPDL_MONITOR`` and ``Pipeline.monitor``: what ``spdl top``, ``spdl stats`` and ``spdl dump`` read of this process.
+"""``SPDL_MONITOR`` and ``Pipeline.monitor``: serve ``spdl top``, ``spdl stats`` and ``spdl dump`` from this process.
 
-One server for all pipelines of the process. It is a daemon thread that sleeps until somebody asks.
+There is one server for all pipelines of the process: a daemon thread that sleeps until a reader connects.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _VERSION = 1
 
 
 class Monitor:
-    """An open monitor of this process, see :meth:`Pipeline.monitor`. A context manager; leaving it closes it.
+    """An open monitor of this process; see :meth:`Pipeline.monitor`. A context manager that closes it on exit.
 
     Attributes:
         path: The socket, of mode 0600 in a folder of mode 0700.
@@ -53,7 +53,7 @@ class Monitor:
         self._is_open = True
 
     def close(self) -> None:
-        """Remove the socket, unless others have opened the monitor too. Idempotent. In a forked child: forget it."""
+        """Close this monitor. The last one to close removes the socket. Idempotent; has no effect in a forked child."""
         if self._pid == os.getpid():
             _shared.leave(self)
         self._is_open = False
@@ -71,7 +71,7 @@ class Monitor:
 
 
 class _Shared:
-    """The server of this process, and how many users it has."""
+    """The server of this process, and the number of its users."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -84,7 +84,7 @@ class _Shared:
             os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self) -> None:
-        """In a forked child, which has none of the parent's."""
+        """Forget the server, in a forked child: it belongs to the parent."""
         self.__dict__.update(_lock=threading.Lock(), _server=None, _num_users=0, _is_for_ever=False)
         self.__dict__.update(_pid=os.getpid(), _has_exit_hook=False)
 
@@ -109,7 +109,7 @@ class _Shared:
         server.close()
 
     def end(self) -> None:
-        """The interpreter exits."""
+        """Close the server at interpreter exit."""
         server, self._server = self._server, None
         if server is not None and self._pid == os.getpid():
             server.close()
@@ -119,7 +119,7 @@ class _Shared:
             return
         self._has_exit_hook = True
         atexit.register(self.end)
-        if multiprocessing.parent_process() is not None:  # which does not run what is registered there
+        if multiprocessing.parent_process() is not None:  # such a process does not run atexit functions
             Finalize(None, self.end, exitpriority=10)
 
 
@@ -132,7 +132,7 @@ def monitor() -> Monitor:
 
 
 def monitor_for_ever() -> None:
-    """The same because of ``SPDL_MONITOR``, until the process ends. A failure is logged."""
+    """Open the monitor until the process ends, because ``SPDL_MONITOR`` is set. A failure is logged."""
     try:
         _shared.enter(for_ever=True)
     except MonitorError as exc:
@@ -161,7 +161,7 @@ VIEWS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {"stats": _stats_view
 
 
 def _process(view: str) -> dict[str, Any]:
-    """This process, its children, and the workers that are none, with their answers to the same question."""
+    """Return the view of this process, of its children, and of workers that are not its children."""
     return {
         "v": _VERSION,
         "pid": os.getpid(),
@@ -172,7 +172,7 @@ def _process(view: str) -> dict[str, Any]:
 
 
 def _shown() -> list[Any]:
-    """The pipelines that have not ended, or else the one that was started last."""
+    """Return the pipelines that have not ended; if there are none, the one that was started last."""
     started = LIVE.started()
     running = [each for each in started if each._engine.state.value in ("running", "stopping")]
     return running or started[-1:]
@@ -183,7 +183,7 @@ def _moments() -> list[Moment]:
 
 
 def _pipeline_as_json(pipeline: Any) -> dict[str, Any]:
-    stats, verdict = pipeline._observer.stats_and_verdict()  # the verdict since somebody first asked for it
+    stats, verdict = pipeline._observer.stats_and_verdict()  # the verdict: since its first request
     limiting = stats.limiting_stage
     return {
         "id": pipeline._engine.pipeline_id,

@@ -1,4 +1,4 @@
-"""``Observer``: the statistics and the verdict of one pipeline, for its handle and for those who outlive the handle."""
+"""``Observer``: the statistics and the verdict of one pipeline, for its handle and for objects that outlive it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ __all__ = ["Observer", "judged"]
 
 
 class Observer:
-    """Refers to the engine, not to the handle, so that it keeps no pipeline from being collected. Thread-safe."""
+    """The statistics and the verdict of one pipeline. Thread-safe.
+
+    Refers to the engine, not to the handle, so that the pipeline can be garbage collected.
+    """
 
     def __init__(self, engine: Engine, history: History) -> None:
         self._engine = engine
@@ -43,8 +46,8 @@ class Observer:
         """See ``Pipeline.verdict``.
 
         Args:
-            seconds: Measure for that long from now.
-            user: Whose arguments it speaks of.
+            seconds: Measure for this many seconds from now.
+            user: Interface whose arguments the advice names.
         """
         if seconds is not None and self._engine.state is EngineState.NEW:
             raise PipelineStateError(
@@ -59,19 +62,19 @@ class Observer:
         return judged(stats, user)
 
     def stats_and_verdict(self) -> tuple[PipelineStats, Verdict]:
-        """Both, from one reading of the counters."""
+        """Return both, from one reading of the counters."""
         self.measure()
         stats = self.stats()
         return stats, judged(stats)
 
     def measure(self) -> None:
-        """Start the measurement that verdicts are made of; before the start, ask for it. Idempotent."""
+        """Start the measurement for verdicts; before the start of the pipeline, request it. Idempotent."""
         with self._lock:
             self._is_asked = True
         self.on_started()
 
     def on_started(self) -> None:
-        """Start the measurement if somebody has asked for it and the pipeline runs."""
+        """Start the measurement if it was requested and the pipeline runs."""
         if not self._is_asked:
             return
         with self._lock:
@@ -87,7 +90,7 @@ class Observer:
 
 
 def judged(stats: PipelineStats, user: User = "pipeline") -> Verdict:
-    """Return the verdict on statistics. ``user``: whose arguments it speaks of."""
+    """Return the verdict on statistics. ``user``: the interface whose arguments the advice names."""
     from ._observe._judging import judge  # imported late: most pipelines are not observed
 
     return judge(stats, user)

@@ -1,4 +1,4 @@
-"""``Pipeline``: the user's handle of a running engine: start, read, stop."""
+"""``Pipeline``: the handle through which users start, read and stop an engine."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Pipeline(Generic[T]):
 
     An unreferenced pipeline is stopped, even if its ops are methods of the object that held it. Async sources, merge
     ops, stage hooks, background tasks and stages in other processes keep references to the object they belong to: stop
-    such a pipeline explicitly. Without the GIL, a pipeline whose last reference is dropped by another thread than its
-    builder's may run on until that one runs Python code again or has ended.
+    such a pipeline explicitly. Without the GIL: if a thread other than the one that built the pipeline drops the last
+    reference, the pipeline may keep running until the building thread runs Python code again or has ended.
 
     .. code-block:: python
 
@@ -72,11 +72,11 @@ class Pipeline(Generic[T]):
         self._failure_raised = False
         self._was_joined = False
         self._observer = Observer(engine, History() if history is None else history)
-        self._was_iterated = False  # an iterator has come to the end of the stream
+        self._was_iterated = False  # an iterator has reached the end of the stream
         self._beginning = threading.Lock()  # several threads may make the first read; one starts the pipeline
         LIVE.add(self)
 
-    def __del__(  # the names may be gone at exit
+    def __del__(  # defaults, because the module's names may be gone at interpreter exit
         self, _abandon: Callable[[Engine, bool], None] = abandon, _is_finalized: Callable[[object], bool] = is_finalized
     ) -> None:
         # Neither the engine nor its threads refer to the handle, so it can be collected while they run. A
@@ -84,7 +84,7 @@ class Pipeline(Generic[T]):
         # interpreter exit, all engines are stopped together before this is called.
         engine = getattr(self, "_engine", None)
         if engine is not None:
-            _abandon(engine, _is_finalized(self))  # so far only if the cycle collector calls this
+            _abandon(engine, _is_finalized(self))  # true at this point only if the cycle collector calls this
 
     def __repr__(self) -> str:
         """The graph: a line for the pipeline, and one per stage."""
@@ -129,16 +129,16 @@ class Pipeline(Generic[T]):
             self._engine.request_stop()
             self._engine.join(0)
             raise PipelineStateError(
-                f"cannot start pipeline {self._engine.pipeline_id}: {exc}. Are there too many threads, or does the "
-                "interpreter exit?"
+                f"cannot start pipeline {self._engine.pipeline_id}: {exc}. Are there too many threads, or is the "
+                "interpreter exiting?"
             ) from exc
         if not is_up:
             self._was_stopped = True
             self._engine.request_stop()
             self._engine.join(0)
             raise TimeoutError(
-                f"pipeline {self._engine.pipeline_id} was not up within {timeout} s: a stage hook has not been "
-                "entered; the pipeline is finished"
+                f"pipeline {self._engine.pipeline_id} did not start within {timeout} s: a stage hook has not been "
+                "entered. The pipeline was stopped; build another"
             )
         self._observer.on_started()
         if os.environ.get("SPDL_MONITOR", "0") not in ("", "0"):
@@ -147,12 +147,12 @@ class Pipeline(Generic[T]):
             monitor_for_ever()
 
     def monitor(self) -> Monitor:
-        """Let ``spdl top``, ``spdl stats`` and ``spdl dump`` look at this process, until the result is closed.
+        """Make this process visible to ``spdl top``, ``spdl stats`` and ``spdl dump`` until the result is closed.
 
-        They show all pipelines of the process. Nothing runs until somebody asks. The socket is a file in
-        ``$XDG_RUNTIME_DIR/spdl`` or in a folder of this user in the directory for temporary files; only processes of
-        the same user are answered, and they can change nothing. The environment variable ``SPDL_MONITOR=1`` does the
-        same for the whole run, and for pipelines in child processes.
+        They show all pipelines of the process. Nothing runs until one of them connects. The socket is a file in
+        ``$XDG_RUNTIME_DIR/spdl``, or in a folder of this user in the directory for temporary files. Only processes of
+        the same user get answers, and access is read-only. The environment variable ``SPDL_MONITOR=1`` does the same
+        for the whole run, also for pipelines in child processes.
 
         .. code-block:: python
 
@@ -161,7 +161,7 @@ class Pipeline(Generic[T]):
                     ...
 
         Raises:
-            RuntimeError: There is no place for the socket.
+            RuntimeError: The socket or its thread cannot be created; the message says why.
         """
         from ._monitoring import monitor  # imported late: few pipelines need it
 
@@ -214,10 +214,10 @@ class Pipeline(Generic[T]):
     def resize(self, num_workers: int, *, stage: StageInfo | str | None = None) -> None:
         """Change the number of workers of a region: processes, or actors of ``spdl.ray.RayActors``.
 
-        Returns at once. New workers get items when they are ready. A worker that is one too many gets no more items,
-        and ends when its outputs have arrived: none is lost, none comes twice. What an ``aggregate`` in it has not
-        emitted yet, it emits or, with ``drop_last``, drops, as at the end of an epoch. Workers that are still starting
-        end first. Before the start, this is the number that the pipeline starts with.
+        Returns at once. New workers get items when they are ready. A surplus worker gets no more items and ends when
+        its outputs have arrived: no output is lost or repeated. The remainder of an ``aggregate`` in it is emitted or,
+        with ``drop_last``, dropped, as at the end of an epoch. Workers that are still starting end first. Before the
+        start, this sets the number of workers to start with.
 
         .. code-block:: python
 
@@ -226,7 +226,7 @@ class Pipeline(Generic[T]):
                     pipeline.resize(8)
                 train(batch)
 
-        Can be called at any time, from any thread. Once the region has all of its items, it has no effect.
+        Can be called at any time, from any thread. It has no effect once the region has received all of its items.
 
         Args:
             num_workers: Number of workers from now on.
@@ -272,7 +272,7 @@ class Pipeline(Generic[T]):
             timeout: Maximum time to wait for each item, in seconds; ``None``: no limit.
 
         Raises:
-            PipelineStateError: While iterating: an iterator has come to the end of the stream before this call.
+            PipelineStateError: While iterating: another iterator had reached the end of the stream before this call.
         """
         return PipelineIterator(self, as_timeout("timeout", timeout))
 
@@ -284,7 +284,7 @@ class Pipeline(Generic[T]):
         return PipelineAsyncIterator(self)
 
     def stats(self) -> PipelineStats:
-        """Return the statistics of the pipeline up to now. Can be called at any time, from any thread.
+        """Return the statistics of the pipeline so far. Can be called at any time, from any thread.
 
         ``str()`` of the result is a table, ``to_dict()`` gives names and numbers, ``to_html()`` a report.
 
@@ -302,9 +302,9 @@ class Pipeline(Generic[T]):
     def verdict(self, *, seconds: float | None = None) -> Verdict:
         """Say which stage limits the pipeline, why, and what to change.
 
-        The first call starts the measurement, and until then nothing runs: a native thread, which needs no GIL, looks
-        at the threads of the pipeline 20 times a second until the pipeline ends. Call it once before the first read to
-        measure the whole run, and again while it runs or at its end:
+        The first call starts the measurement: a native thread, which does not need the GIL, samples the threads of the
+        pipeline 20 times a second until the pipeline ends. Before that call, nothing is measured. Call it once before
+        the first read to measure the whole run, and again during the run or at its end:
 
         .. code-block:: python
 
@@ -313,14 +313,14 @@ class Pipeline(Generic[T]):
                 train(batch)
             print(pipeline.verdict())
 
-        It takes about 5 s and 200 calls to be sure; before, the cause is ``"unsure"``. Without a measurement during the
-        run, and on systems that do not show what threads do (all but Linux), the verdict is estimated from CPU times,
-        and says so. Can be called from any thread.
+        A verdict needs about 5 s and 200 calls; before that, the cause is ``"unsure"``. Without a measurement during
+        the run, and on systems other than Linux, which do not show the states of threads, the verdict is estimated
+        from CPU times, and its text says that. Can be called from any thread.
 
         Args:
-            seconds: Measure for that long from now, and judge only this time. Blocks, so call it from another thread
-                than the one that reads. It returns early if the pipeline ends. ``None``: do not wait, and judge
-                everything since the first call.
+            seconds: Measure for this many seconds from now, and judge only this period. Blocks, so call it from a
+                thread other than the reader's. Returns early if the pipeline ends. ``None``: do not wait, and judge
+                the whole time since the first call.
 
         Raises:
             PipelineStateError: ``seconds`` was given and the pipeline has not been started.
@@ -329,7 +329,7 @@ class Pipeline(Generic[T]):
         return self._observer.verdict(as_timeout("seconds", seconds))
 
     def trace(self, path: str | PathLike[str], *, every: int = 1) -> AbstractContextManager[None]:
-        """Return a context manager that writes what the stages do meanwhile to a file for https://ui.perfetto.dev.
+        """Return a context manager that writes a trace of the stages to a file for https://ui.perfetto.dev.
 
         .. code-block:: python
 
@@ -337,19 +337,19 @@ class Pipeline(Generic[T]):
                 for batch in pipeline:
                     train(batch)
 
-        Each stage is a track, with a slice for each call, named by the source position of its item, and the consumer
-        is one too. Can be entered before the start, or while the pipeline runs. The file is written ten times a second:
-        what a kill leaves can be opened.
-        A call takes about 3 us of CPU time more; without a trace, nothing. Calls inside the workers of regions are not
-        seen. Times are on the clock of ``torch.profiler``: :func:`spdl.metrics.merge_traces` makes one file of both.
+        Each stage is a track, with a slice for each call, named by the source position of its item. The consumer is a
+        track too. The context manager can be entered before the start, or while the pipeline runs. The file is written
+        ten times a second, and can be opened even if the process is killed. A trace adds about 3 us of CPU time to each
+        call; without a trace, calls cost nothing extra. Calls inside the workers of regions are not traced. Times are
+        on the clock of ``torch.profiler``: :func:`spdl.metrics.merge_traces` combines both traces in one file.
 
         Args:
             path: File to write, in the Trace Event Format (JSON). It is overwritten.
             every: Only items whose position in the source is a multiple of this are written; batches always are.
 
         Raises:
-            OSError: The file cannot be written. If that happens later, an error is logged and the trace ends.
-            PipelineStateError: The pipeline is being traced already.
+            OSError: The file cannot be opened. If a later write fails, an error is logged and the trace ends.
+            PipelineStateError: The pipeline is already being traced.
             ValueError: ``every`` is less than 1.
         """
         from ._trace import traced  # imported late: few pipelines are traced
@@ -360,7 +360,7 @@ class Pipeline(Generic[T]):
         return traced(self._engine, fspath(path), every)
 
     def with_origins(self, *, timeout: float | None = None) -> Iterator[tuple[T, BatchOrigin]]:
-        """Iterate over the rest of the stream or epoch, and tell what each output was made of.
+        """Iterate over the rest of the stream or epoch, and yield each output with the source items it was made of.
 
         .. code-block:: python
 
@@ -368,14 +368,14 @@ class Pipeline(Generic[T]):
                 if train(batch) > 10:
                     print(origin.positions, origin.keys)
 
-        The first call must come before the start, because what origins are found by is kept from then on.
+        The first call must come before the start: it makes the pipeline record where items come from.
 
         Args:
             timeout: Maximum time to wait for each item, in seconds; ``None``: no limit.
 
         Raises:
             PipelineStateError: The pipeline was started before the first call.
-            ValueError: A merge op of the user makes it impossible to tell.
+            ValueError: The pipeline has a custom merge op, so the origins of its outputs are not known.
         """
         timeout = as_timeout("timeout", timeout)
         self._check_process()
@@ -384,9 +384,10 @@ class Pipeline(Generic[T]):
         return iterate_with_origins(self, timeout)
 
     def _take(self, timeout: float | None) -> tuple[Any, Any]:
-        """Return the next item, and what ``_commit`` needs when the user has it. For those who pass items on.
+        """Return the next item, and the token that ``_commit`` needs. For readers that pass the items on to the user.
 
-        At the end of the stream or of an epoch, the item is the ``EOFError`` to raise. Otherwise as ``get_item``.
+        At the end of the stream or of an epoch, the item is the ``EOFError`` to raise. Raises the other errors of
+        ``get_item``.
         """
         if not self._was_started or self._engine.is_forked:
             self._begin()
@@ -399,13 +400,13 @@ class Pipeline(Generic[T]):
         return ending, taken
 
     def _commit(self, taken: Any) -> None:
-        """Count what ``_take`` returned as consumed. In the order of the takes."""
+        """Count an item as consumed, when the user has it. ``taken``: its token. Call in the order of the takes."""
         self._engine.commit(taken)
 
     # -- resuming
 
     def state_dict(self) -> dict[str, str]:
-        """Return where the pipeline is in its data, for :meth:`load_state_dict` of another one like it.
+        """Return the position of the pipeline in its data, for :meth:`load_state_dict` of an equal pipeline.
 
         .. code-block:: python
 
@@ -420,17 +421,18 @@ class Pipeline(Generic[T]):
             with resumed.auto_stop():
                 rest = list(resumed)  # 12 batches: all but the first
 
-        Consumed are the items that a read has returned, and those that were dropped or have failed. All others are
-        issued again: those in flight first, in the order of the source. So every item is read once, before or after,
-        and in the same order if every stage keeps the order. The outputs of a generator are told apart by their number,
-        so generators must give the same outputs again. After the last item of an epoch, before its end has been read,
-        the state leads to an empty rest of the epoch; after that, to the next epoch.
+        An item is consumed when a read has returned it, or when it was dropped or has failed. A resumed pipeline issues
+        all other items again: first those that were in flight, in the order of the source. So every item is read once,
+        before or after the state was taken, and in the same order if every stage keeps the order. The outputs of a
+        generator are identified by their number, so generators must give the same outputs again. If the last item of an
+        epoch has been read but not the end of the epoch, the resumed pipeline begins with the end of that epoch; if the
+        end has been read too, it begins with the next epoch.
 
         Can be called at any time, also before the start and after the end, and from any thread. With several readers,
-        an item that a read of another thread has returned counts as consumed.
+        an item that was returned to another thread counts as consumed.
 
         Returns:
-            A dictionary with one text, for ``json``, ``pickle``, ``torch.save`` or :func:`spdl.resume.save`.
+            A dictionary with one ``str``, for ``json``, ``pickle``, ``torch.save`` or :func:`spdl.resume.save`.
 
         Raises:
             PipelineStateError: The pipeline was not built with ``resumable=True``.
@@ -439,18 +441,20 @@ class Pipeline(Generic[T]):
         return resuming.state(was_started=self._was_started)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where another pipeline was when its :meth:`state_dict` returned ``state``. Before the first read.
+        """Continue where another pipeline was when its :meth:`state_dict` returned ``state``.
 
-        The pipeline must have the same sources and stages; concurrency, buffers and number of threads may differ. Ops
-        and aggregators start empty. How a source gets there depends on what it can do:
+        Call it before the first read. The pipeline must have the same sources and stages; concurrency, buffers and
+        number of threads may differ. Ops and aggregators start empty. How the pipeline finds its position in a source
+        depends on the source's methods:
 
-        - ``__len__`` and ``__getitem__``: the items are found by position, at once.
-        - ``state_dict()`` and ``load_state_dict()``, of the source or its iterators: from the newest state that was
-          saved before the first missing item, past what was consumed since. Its states may be pickled: load only files
-          that you trust.
-        - Otherwise the source is iterated from its beginning, past what was consumed. A warning says how much that is.
+        - ``__len__`` and ``__getitem__``: it gets the items by position, at once.
+        - ``state_dict()`` and ``load_state_dict()``, of the source or its iterators: it loads the newest state that was
+          saved before the first missing item, and skips the items consumed since. These states may be pickled: load
+          only files that you trust.
+        - Otherwise it iterates the source from the beginning and skips consumed items. A warning gives their number.
 
-        A source with ``set_epoch`` is told the epoch. Without it and without a state, every pass must give the same.
+        If a source has ``set_epoch``, it is called with the epoch. A source that has neither ``set_epoch`` nor a state
+        must give the same items on every pass.
 
         Raises:
             PipelineStateError: The pipeline was started, or was not built with ``resumable=True``.
@@ -494,7 +498,7 @@ class Pipeline(Generic[T]):
         if (stall := self._engine.stall) is not None:
             if not self._was_joined:
                 self._was_joined = True
-                self._engine.join(0.0)  # what is stuck is in the report
+                self._engine.join(0.0)  # the report already shows what is stuck
             return StallError(str(stall), seconds=stall.seconds)
         if what is EPOCH:
             return EOFError(
@@ -510,7 +514,7 @@ class Pipeline(Generic[T]):
         """Return the error of iterating once more."""
         return PipelineStateError(
             f"pipeline {self._engine.pipeline_id} has ended, and all of its items have been read; iterating it again "
-            "would give nothing. Build another pipeline for each pass, which the same builder can do, or add the "
+            "would give no items. Build another pipeline for each pass, which the same builder can do, or add the "
             "source with continuous=True, so that each iteration is an epoch"
         )
 
@@ -524,7 +528,7 @@ class Pipeline(Generic[T]):
         if timeout is None and self._engine.stall is not None:
             bound = 0.0
         stuck = self._engine.join(bound)
-        if not stuck or (timeout is None and self._engine.stall is not None):  # which has named what is stuck
+        if not stuck or (timeout is None and self._engine.stall is not None):  # the stall report shows it
             return
         text = f"pipeline {self._engine.pipeline_id} has stopped, but not all of it:\n{describe_stuck(stuck, bound)}"
         if timeout is not None:

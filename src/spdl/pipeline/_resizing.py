@@ -37,7 +37,7 @@ def resize(engine: Engine, num_workers: int, stage: StageInfo | str | None, *, w
                 f"cannot change the number of workers of stage {region.info}: pipeline {engine.pipeline_id} has "
                 f"{'ended' if engine.was_end_read else 'been stopped'}"
             )
-        # Otherwise it has ended, or failed, and whoever reads does not know yet.
+        # Otherwise it has ended or failed, and the reader does not know yet.
 
 
 def _region(engine: Engine, stage: StageInfo | str | None) -> RegionStage:

@@ -1,4 +1,4 @@
-"""Which pipelines can give their ops random numbers that depend on the place of an item alone."""
+"""Checks that a pipeline can give its ops random numbers that depend only on the place of an item."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ __all__ = ["check_known", "check_seeded", "first_mixing"]
 
 
 def check_seeded(config: PipelineConfig[Any]) -> None:
-    """Check that the random numbers of every stage that takes some are well defined.
+    """Check that the random numbers of every stage with ``rng`` are well defined.
 
     Raises:
-        ValueError: They are not. The message names the stage and what to do.
+        ValueError: They are not. The message names the stage and says what to do.
     """
     _check_pipeline(config)
 
 
 def check_known(config: PipelineConfig[Any], attempt: str) -> None:
-    """Check that it is known which positions an output comes from.
+    """Check that the source positions of every output are known.
 
     Raises:
-        ValueError: It is not. The message begins with ``attempt``.
+        ValueError: They are not. The message begins with ``attempt``.
     """
     if isinstance(config.src, MergeConfig):
         if config.src.op is not None:
@@ -47,11 +47,11 @@ def check_known(config: PipelineConfig[Any], attempt: str) -> None:
 
 
 class _Upstream:
-    """What is known of the stages before a place."""
+    """What is known about the stages before a given stage."""
 
     def __init__(self, names: dict[str, str], blur: str | None) -> None:
         self.names = names  # of random numbers that an item may have been given: the stage that uses each
-        self.blur = blur  # why nobody can tell the place of an item; ``None``: it is known
+        self.blur = blur  # why the place of an item is not known; ``None``: it is known
 
 
 def _check_pipeline(config: PipelineConfig[Any]) -> _Upstream:
@@ -61,8 +61,8 @@ def _check_pipeline(config: PipelineConfig[Any]) -> _Upstream:
         upstream = _joined(subs)
         if config.src.op is not None:
             upstream.blur = (
-                f"it comes behind merge op {name_of(config.src.op)}, which may keep, combine or create items, so that "
-                "nobody can tell which positions an item comes from. Use Merge without op, or put the stage before it"
+                f"it comes behind merge op {name_of(config.src.op)}, which may keep, combine or create items, so the "
+                "positions that an item comes from are not known. Use Merge without op, or put the stage before it"
             )
     return _check_stages(split_regions(config.pipes), upstream)
 
@@ -75,8 +75,9 @@ def _check_stages(stages: Sequence[Any], upstream: _Upstream) -> _Upstream:
             names = inside.names
             if blur is None and (mixing := first_mixing(stage.stages)) is not None:
                 blur = (
-                    f"it comes behind a region with stage {mixing!r}, which gives aggregates or several outputs, and a "
-                    "region does not tell in which order. Put the stage into the region, or that one behind the region"
+                    f"it comes behind a region with stage {mixing!r}, which emits aggregates or several outputs, and "
+                    f"their order is not known outside the region. Put this stage into the region, or {mixing!r} "
+                    "behind the region"
                 )
         elif isinstance(stage, PathVariantsConfig):
             after = _joined([_check_stages(path, _Upstream(names, blur)) for path in stage.paths])

@@ -6,7 +6,7 @@ __all__ = ["check_stall_options"]
 
 
 def check_stall_options(seconds: object, action: object) -> None:
-    """Raise the errors of these arguments."""
+    """Raise ``TypeError`` or ``ValueError`` if one of these arguments is not accepted."""
     as_timeout("stall_timeout", seconds, positive=True)
     if action not in ("log", "raise"):
         raise ValueError(f'stall_action must be "log" or "raise", got {action!r}')

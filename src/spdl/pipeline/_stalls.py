@@ -1,4 +1,4 @@
-"""``stall_timeout``: has an engine watched, with the native watchdog and the report."""
+"""``stall_timeout``: watches an engine with the native watchdog, and writes the report of a stall."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 __all__ = ["moment_of", "watch_stalls"]
 
-#: Without native code: the most seconds between two looks that count.
+#: Without native code: of the time between two checks, at most this many seconds count.
 _LONGEST = 1.0
 
 
 def watch_stalls(engine: Engine, seconds: float, action: Literal["log", "raise"]) -> None:
-    """Report it when nothing moves in ``engine`` for so long while its consumer waits. Before the start."""
+    """Report when ``engine`` makes no progress for ``seconds`` while its consumer waits. Call before the start."""
     watch = StallWatch(engine, float(seconds), action == "raise", _describe, _make_clock)
     engine.shared_lane(Deadlines).call_regularly(watch)
 
 
 def moment_of(engine: Engine) -> Moment:
-    """Return what a pipeline does right now."""
+    """Return what the pipeline of an engine is doing right now."""
     return Moment(engine.pipeline_id, stats_of(take_counts(engine)), take_calls(engine))
 
 
@@ -49,5 +49,5 @@ def _make_clock() -> RunClock:
 def _stderr() -> int:
     try:
         return sys.stderr.fileno()
-    except (AttributeError, OSError, ValueError):  # none, or one of the user's that is no file
+    except (AttributeError, OSError, ValueError):  # no stderr, or a user's object that is not a file
         return 2

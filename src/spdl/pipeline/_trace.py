@@ -1,11 +1,11 @@
-"""``Pipeline.trace``: writes what a ``Tracer`` notes to a file that Perfetto opens, while the pipeline runs.
+"""``Pipeline.trace``: writes the records of a ``Tracer`` to a file that Perfetto opens, while the pipeline runs.
 
 The file is JSON in the array form of the Trace Event Format (Google, "Trace Event Format", "JSON Array Format"): one
-event per line. Readers accept a file that lacks its end. Each stage has a track, and another one for each further call
-at the same time; an item is a slice on each track that it passes, joined by a flow.
+event per line. Readers accept a truncated file. Each stage has a track, and one more for each further concurrent call.
+An item is a slice on each track that it passes through; a flow joins its slices.
 
-Times are those of torch's profiler, in microseconds: time since the epoch of Unix, less the beginning of a period of
-three months (libkineto, ``output_json.cpp``, ``ChromeTraceBaseTime``), so that a double keeps nanoseconds.
+Times are those of torch's profiler, in microseconds: Unix time minus the start of the current period of three months
+(libkineto, ``output_json.cpp``, ``ChromeTraceBaseTime``), so that a double can represent nanoseconds.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ __all__ = ["BASE_PERIOD", "traced"]
 
 _LOG = logging.getLogger("spdl.pipeline")
 
-#: Seconds between two zeros of the time in traces, as libkineto has them.
+#: Seconds between two zero points of the trace time, as in libkineto.
 BASE_PERIOD: Final = 7_889_238
-#: Seconds between two writes: what a kill loses.
+#: Seconds between two writes. A killed process loses at most this much of the trace.
 _INTERVAL: Final = 0.1
-#: Threads of Linux have numbers below 2**22. Tracks begin above, so that a trace of threads can be beside this one.
+#: Thread ids of Linux are below 2**22. Track ids begin above, so that they do not clash in a combined trace.
 _FIRST_TRACK: Final = 1 << 30
 #: How each slice begins.
 _HEAD: Final = '{"ph":"X","name":"'
@@ -67,7 +67,7 @@ def traced(engine: Engine, path: str, every: int) -> Iterator[None]:
 
 
 class _Writer:
-    """The thread that writes a trace. It holds at most what was noted since it last wrote."""
+    """The thread that writes a trace. It holds at most the records since its last write."""
 
     def __init__(self, tracer: Tracer, file: IO[bytes]) -> None:
         self.tracer = tracer
@@ -83,7 +83,7 @@ class _Writer:
         self.first_track = _FIRST_TRACK + tracer.engine.pipeline_id % 1024 * (1 << 20)
         self.first_flow = (tracer.engine.pipeline_id % 65536 << 48) + 1  # 64 bits; 0 is no flow
         self.num_tracks = 0
-        #: What makes most lines; ``None`` in a source tree that was not built.
+        #: Native function that formats most lines; ``None`` in a source tree that was not built.
         self.native = _native_lines([tracks.node for tracks in self.tracks])
         self.filled: dict[Node, int] = {}
         self.thread = threading.Thread(target=self._run, name=f"spdl-{tracer.engine.pipeline_id}-trace", daemon=True)
@@ -100,7 +100,7 @@ class _Writer:
 
     def finish(self) -> None:
         if os.getpid() != self.pid:
-            # The child of a fork left the ``with``: the file is its parent's, and a thread may have held the lock.
+            # A forked child left the ``with``: the file belongs to the parent, and a thread may have held the lock.
             self.file.close()
             return
         self.tracer.end()
@@ -200,7 +200,7 @@ class _Writer:
 
 
 class _Tracks:
-    """The tracks of one node: as many as it had calls at the same time."""
+    """The tracks of one node: one for each of its concurrent calls."""
 
     def __init__(self, node: Node, order: int) -> None:
         self.node = node
@@ -214,10 +214,10 @@ class _Tracks:
         self.ends: list[float] = []  # of the newest slice of each
 
     def track_for(self, began: float, ended: float) -> int:
-        """Return the track for a slice, perhaps one more than there are.
+        """Return the track for a slice; adds a track if none is free.
 
-        Slices come in the order of their ends. The track that became free last is the best: it leaves those that have
-        been free for long to slices that began earlier.
+        Slices come in the order of their ends. The best track is the one that became free last: tracks that have been
+        free for longer are left to slices that began earlier.
         """
         ends = self.ends
         if len(ends) == 1 and ends[0] <= began:

@@ -28,5 +28,5 @@ _MODULE_OF = {
     "PackedRow": "._batching._packed_row",
 }
 
-if not TYPE_CHECKING:  # or a type checker would take any name for one of this module
+if not TYPE_CHECKING:  # hidden, or a type checker would accept any name of this module
     __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)

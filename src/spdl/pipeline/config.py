@@ -56,7 +56,7 @@ class _Defaults:
     """
 
     hook_class: Callable[..., TaskHook] | None = TaskStatsHook
-    queue_class: Callable[..., AsyncQueue] | None = None  # ``StatsQueue``, which is imported on use
+    queue_class: Callable[..., AsyncQueue] | None = None  # None: ``StatsQueue``, which is imported on first use
     profile_hook: Any = None
     profile_callback: Callable[[Any], None] | None = None
     build_callback: Callable[[PipelineConfig[Any]], None] | None = None

@@ -1,6 +1,6 @@
-"""Regions of a pipeline on several machines: their workers are Ray actors. And sources that are Ray Datasets.
+"""Regions of a pipeline on several machines, with Ray actors as workers; and Ray Datasets as sources.
 
-Importing this package does not import Ray. Building a pipeline that uses it does, and raises ``ImportError`` if it is
+Importing this package does not import Ray. Building a pipeline that uses it does, and raises ``ImportError`` if Ray is
 not installed: ``pip install 'spdl-native[ray]'``.
 """
 
@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 __all__ = ["RayActors", "RaySource"]
 
-if not TYPE_CHECKING:  # or a type checker would take any name for one of this package
+if not TYPE_CHECKING:  # otherwise a type checker would accept any name
     __getattr__, __dir__ = lazy_names(globals(), {"RayActors": "._actors", "RaySource": "._source"})

@@ -1,4 +1,4 @@
-"""The actor: a worker of a region, which Ray runs."""
+"""The actor: a worker of a region, run by Ray."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ __all__ = ["RegionActor"]
 
 
 class _Connection(PayloadEncoder):
-    """The actor's end of the way through Ray. See ``spdl._processes._transport.Connection``."""
+    """The actor's end of the connection through Ray. See ``spdl._processes._transport.Connection``."""
 
-    sender = None  # Ray has no memory to write to before an object is made of it
+    sender = None  # Ray has no memory to write to before it creates an object
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class _Connection(PayloadEncoder):
         self._is_finished = False
 
     def feed(self, number: int, wire: Wire) -> None:
-        """Messages have arrived, in the call with this number. Calls may arrive in any order."""
+        """Add messages that arrived in the call with this number. Calls may arrive in any order."""
         with self._lock:
             self._early[number] = wire
             while (messages := self._early.pop(self._num_received, None)) is not None:
@@ -50,7 +50,7 @@ class _Connection(PayloadEncoder):
                     self._inbox.put(ArrivedMessage(*message))
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Signal that no more messages will arrive."""
         self._inbox.put(None)
 
     def recv(self) -> ArrivedMessage:
@@ -71,7 +71,7 @@ class _Connection(PayloadEncoder):
         taken.wait()
 
     def sent(self) -> Iterator[Wire]:
-        """Yield what is sent. When the next is asked for, Ray has copied the last one."""
+        """Yield the messages to send. When Ray asks for the next one, it has copied the previous one."""
         while (entry := self._outbox.get()) is not None:
             wire, taken = entry
             try:
@@ -81,16 +81,16 @@ class _Connection(PayloadEncoder):
                 del entry, wire
 
     def finish(self) -> None:
-        """Nothing more is sent."""
+        """Signal that no more messages will be sent."""
         with self._lock:
             self._is_finished = True
             self._outbox.put(None)
 
 
 class RegionActor:
-    """Made by Ray, with a thread for ``begin``, ``receive`` and ``close``, one for ``outputs``, and one for ``look``.
+    """Created by Ray. Threads: one for ``begin``, ``receive`` and ``close``, one for ``outputs``, one for ``look``.
 
-    It has no arguments: so Ray starts it, and it imports what it needs, before the pipeline has pickled anything.
+    It has no arguments, so Ray can start it and it can import its modules before the pipeline has pickled anything.
     """
 
     def __init__(self) -> None:
@@ -99,13 +99,13 @@ class RegionActor:
         self._error: BaseException | None = None
 
     def begin(self, spec: RegionSpec, index: int, generation: int, door: DoorAddress | None) -> None:
-        """Begin to work.
+        """Start working.
 
         Args:
-            spec: What it works at.
+            spec: The work of the region.
             index: Its number.
-            generation: How many actors have had this number before it.
-            door: The pipeline's, if there is one.
+            generation: How many actors had this number before.
+            door: The pipeline's door, if there is one.
         """
         thread = threading.Thread(
             target=self._serve, args=(spec, index, generation, door), name="spdl-region-actor", daemon=True
@@ -119,7 +119,7 @@ class RegionActor:
                 link = enter(door, index, generation)
             with suppress(BrokenPipeError):
                 serve(self._connection if link is None else link, spec, index)
-        except BaseException as exc:  # noqa: BLE001 - told to the pipeline by ``outputs``
+        except BaseException as exc:  # noqa: BLE001 - reported to the pipeline by ``outputs``
             self._error = exc
         finally:
             if link is not None:
@@ -133,11 +133,11 @@ class RegionActor:
         self._connection.end()
 
     def look(self, view: str) -> Any:
-        """Return what it shows to ``spdl stats`` and ``spdl dump``."""
+        """Return the actor's view for ``spdl stats`` and ``spdl dump``."""
         return show(view)
 
     def outputs(self) -> Iterator[Wire | Place]:
-        """Yield where the actor runs, then everything that is sent through Ray, until the actor is closed."""
+        """Yield where the actor runs, then all messages that it sends through Ray, until it is closed."""
         yield Place(socket.gethostname(), os.getpid(), pid_space())
         yield from self._connection.sent()
         if self._error is not None:

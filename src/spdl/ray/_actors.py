@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RayActors"]
 
-#: In seconds: adding a node to a cluster takes minutes.
+#: Default timeout in seconds: adding a node to a cluster takes minutes.
 DEFAULT_START_TIMEOUT: Final = 300.0
 
 
@@ -28,22 +28,22 @@ DEFAULT_START_TIMEOUT: Final = 300.0
 class RayActors(ExecutorConfig):
     """Ray actors as the workers of a region. Pass it to ``PipelineBuilder.to``.
 
-    Each pipeline owns its actors: they start when it starts, and end with it or with its process. If Ray is not
-    initialised by then, ``ray.init()`` is called, which connects to the cluster of ``RAY_ADDRESS`` or starts one here.
-    A pipeline that is sent to another process (``run_pipeline_in_subprocess``) connects there to the cluster that the
-    sender is connected to; the actors belong to that process.
+    Each pipeline owns its actors: they start with it, and end with it or with its process. If Ray is not initialised at
+    that time, ``ray.init()`` is called, which connects to the cluster of ``RAY_ADDRESS`` or starts a local one. A
+    pipeline that is sent to another process (``run_pipeline_in_subprocess``) connects there to the sender's cluster;
+    the actors belong to that process.
 
     Args:
         num_actors: Number of actors.
-        num_cpus: CPUs that Ray reserves for each. Give the pipeline as many threads (``num_threads``).
-        resources: Custom resources that each needs.
+        num_cpus: CPUs that Ray reserves for each actor. Give the pipeline the same number of threads (``num_threads``).
+        resources: Custom resources that each actor needs.
         placement: ``"SPREAD"`` over the nodes, ``"DEFAULT"``, or a scheduling strategy of Ray, such as one for a
             placement group.
-        restart: Whether to replace an actor that dies. See ``ProcessPoolExecutorConfig``. Without, the pipeline fails,
-            unless the actor was not ready yet and there are others: they go on, and a warning says so.
-        start_timeout: How long an actor may take to start, its initializer included, in seconds. If none is ready by
-            then, the pipeline fails; the error names what they reserve and what the cluster has. If some are, they
-            work, and the others join when they start. ``None``: wait without limit.
+        restart: Whether to replace an actor that dies. See ``ProcessPoolExecutorConfig``. Otherwise the pipeline fails,
+            except if the actor was not ready yet and there are others: these continue, and a warning is logged.
+        start_timeout: How long an actor may take to start, including its initializer, in seconds. If none is ready by
+            then, the pipeline fails; the error names the resources that they reserve and those of the cluster. If some
+            are ready, they work, and the others join when they start. ``None``: wait without limit.
         runtime_env: The environment of the actors, as for ``ray.remote``.
         initializer: Function called once in each actor before anything else runs there.
         initargs: Arguments of ``initializer``.
@@ -59,7 +59,7 @@ class RayActors(ExecutorConfig):
     restart: bool = False
     start_timeout: float | None = DEFAULT_START_TIMEOUT
     runtime_env: Mapping[str, Any] | None = None
-    #: Of the cluster of the process that has sent it here.
+    #: Address of the cluster of the process that has sent this object.
     _address: ClassVar[str | None] = None
 
     def __init__(
@@ -108,14 +108,14 @@ class RayActors(ExecutorConfig):
         return self.max_workers
 
     def __getstate__(self) -> dict[str, Any]:
-        """Goes with a pipeline to its process, whose actors are to be in the same cluster."""
+        """Include the cluster's address, so that actors of the receiving process are in the same cluster."""
         return self.__dict__ | {"_address": _present_address() or self._address}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
 
     def _build(self, spec: RegionSpec) -> RayWorkers:
-        import_ray()  # so that building says what is missing
+        import_ray()  # so that building reports a missing package
 
         from ._workers import RayWorkers
 
@@ -123,8 +123,8 @@ class RayActors(ExecutorConfig):
 
 
 def _present_address() -> str | None:
-    """Of the cluster that this process is connected to."""
+    """Address of the cluster that this process is connected to."""
     ray = sys.modules.get("ray")
     if ray is None or not ray.is_initialized() or ray.util.client.ray.is_connected():
-        return None  # a client's cluster has no address that it could reach itself
+        return None  # a Ray client has no cluster address that it could connect to itself
     return str(ray.get_runtime_context().gcs_address)

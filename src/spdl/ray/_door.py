@@ -1,9 +1,9 @@
-"""The short way between a pipeline and its actors on the same node: a connection such as worker processes have.
+"""The fast path between a pipeline and its actors on the same node: the same connection as for worker processes.
 
-Ray starts the actors, places them and ends them, wherever they are. One that finds itself on the node of the pipeline
-asks for a connection at the pipeline's *door*, a Unix socket. Then messages go through rings, and buffers through
-shared memory; nothing goes through Ray's calls and its object store. What keeps it from coming in (a container of its
-own, another user, no descriptors) costs nothing but this: the actor takes the way of those on other nodes.
+Ray always starts, places and ends the actors. An actor on the pipeline's node requests a connection at the pipeline's
+*door*, a Unix socket. Messages then go through rings, and buffers through shared memory, instead of through Ray's calls
+and its object store. If the actor cannot connect (another container, another user, no descriptors), it uses Ray like
+actors on other nodes.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ __all__ = ["Door", "DoorAddress", "enter", "open_door"]
 #: The key, the number of the actor, its generation, its pid.
 _HELLO: Final = struct.Struct("<32sIII")
 _CREDENTIALS: Final = struct.Struct("3i")  # process, user, group
-#: Seconds for each step of a connection, which take microseconds.
+#: Time limit in seconds for each step of a connection, which normally takes microseconds.
 _TIMEOUT: Final = 5.0
 
 
 class DoorAddress(NamedTuple):
-    """Where a door is, and what opens it."""
+    """The address of a door, and the key to it."""
 
     node: str
     name: str
@@ -40,14 +40,14 @@ class DoorAddress(NamedTuple):
 
 
 class Door:
-    """Lets actors in, with a thread of its own.
+    """Accepts connections of actors, in its own thread.
 
     Args:
-        node: The node of Ray where this process is.
+        node: The Ray node of this process.
         admit: Called with the number of an actor, its generation, its pid, and the connection to it, which it owns.
 
     Raises:
-        OSError: There is no socket to be had.
+        OSError: No socket can be created.
     """
 
     def __init__(self, node: str, admit: Callable[[int, int, int, Link], None]) -> None:
@@ -55,7 +55,7 @@ class Door:
         self._admit = admit
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            self._socket.bind(self.address.name)  # abstract: nothing is left of it, whatever ends this process
+            self._socket.bind(self.address.name)  # abstract: it disappears with this process, however that ends
             self._socket.listen(64)
         except BaseException:
             self._socket.close()
@@ -69,7 +69,7 @@ class Door:
                 visitor, _ = self._socket.accept()
             except OSError:  # closed
                 return
-            with visitor, suppress(OSError):  # of this visitor: it takes the other way
+            with visitor, suppress(OSError):  # for this actor: it uses Ray instead
                 self._receive(visitor)
 
     def _receive(self, visitor: socket.socket) -> None:
@@ -91,7 +91,7 @@ class Door:
         self._admit(index, generation, pid, link)
 
     def close(self) -> None:
-        """Let nobody in any more. Idempotent."""
+        """Stop accepting connections. Idempotent."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread
         self._thread.join(2 * _TIMEOUT)
@@ -99,7 +99,7 @@ class Door:
 
 
 def open_door(node: str, admit: Callable[[int, int, int, Link], None]) -> Door | None:
-    """A door; ``None`` where there can be none."""
+    """Open a door; ``None`` where that is not possible."""
     if sys.platform != "linux":
         return None
     with suppress(OSError):
@@ -108,7 +108,7 @@ def open_door(node: str, admit: Callable[[int, int, int, Link], None]) -> Door |
 
 
 def enter(address: DoorAddress, index: int, generation: int) -> Link | None:
-    """In the actor: the connection to the pipeline; ``None``: there is no such way."""
+    """In the actor: return a connection to the pipeline; ``None`` if there is none."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as visitor:
             visitor.settimeout(_TIMEOUT)

@@ -1,4 +1,4 @@
-"""Finds Ray, when it is used for the first time."""
+"""Imports Ray on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What actors show: to ``spdl stats`` and ``spdl dump`` of the process of their pipeline, wherever they run."""
+"""Collects the views of actors on any node for ``spdl stats`` and ``spdl dump`` of the pipeline's process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GROUP: Final = "look"
 
 
 class Seen(Protocol):
-    """What is known of an actor."""
+    """What is known about an actor."""
 
     actor: Any
     place: Place | None
@@ -29,7 +29,7 @@ class Seen(Protocol):
 
 
 class Looking:
-    """The actors of one region, as the process of their pipeline shows them. See ``OwnerElsewhere``."""
+    """The actors of one region, shown by the pipeline's process. See ``OwnerElsewhere``."""
 
     def __init__(self, stage: str, ports: Sequence[Seen]) -> None:
         self._stage = stage
@@ -65,7 +65,7 @@ class Looking:
         return found
 
     def _is_silent(self, ray: Any, port: Seen) -> bool:
-        """Whether it has not answered the last question yet: it is not asked again."""
+        """Whether the actor has not answered the last request yet; then it is not asked again."""
         call = self._asked.get(port)
         if call is None:
             return False
@@ -87,7 +87,7 @@ def _answer(ray: Any, call: Any, ready: set[Any]) -> Any:
 
 
 def show(view: str) -> Any:
-    """In an actor: return what it shows. Views are those of the monitor, and ``"stacks"``: text."""
+    """In an actor: return a view. Views are those of the monitor, and ``"stacks"``, a text."""
     from spdl.pipeline._monitoring import VIEWS
 
     views: dict[str, Callable[[], Any]] = {**VIEWS, "stacks": _stacks}

@@ -1,7 +1,7 @@
-"""Messages between a pipeline and its actors, as Ray carries them.
+"""Messages between a pipeline and its actors, in the form that Ray carries.
 
-What is large in a payload goes as ``PickleBuffer``: Ray puts it in its object store, and the other side reads it there.
-Such memory is read-only.
+Large parts of a payload are sent as ``PickleBuffer``: Ray puts them in its object store, and the other side reads them
+there. Such memory is read-only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from spdl._processes._transport._pickling import Encoder, Form, contained, decod
 
 __all__ = ["ArrivedMessage", "PayloadEncoder", "Place", "Wire", "to_wire"]
 
-#: Kind, number, form, head, number of deep buffers, buffers; of each message.
+#: For each message: kind, number, form, head, number of deep buffers, buffers.
 Wire: TypeAlias = "list[tuple[int, int, int, bytes, int, list[Any]]]"
 
 
@@ -28,7 +28,7 @@ class Place(NamedTuple):
 
 
 class PayloadEncoder:
-    """Takes payloads apart. May be used by several threads."""
+    """Encodes payloads. Thread-safe."""
 
     def __init__(self) -> None:
         self._encoder = Encoder()

@@ -11,17 +11,17 @@ __all__ = ["RaySource"]
 
 
 class RaySource:
-    """The rows or batches of a Ray Dataset, as a source of a pipeline. Each iteration is one epoch of the data.
+    """The rows or batches of a Ray Dataset as a source of a pipeline. Each iteration is one epoch of the data.
 
-    Ray runs what the dataset describes when it is iterated. To share one dataset between the ranks of a training run,
-    pass each rank its own iterator: one of ``dataset.streaming_split(num_ranks, equal=True)``, or what
-    ``ray.train.get_dataset_shard`` returns. All iterators of a split must be read, in step, epoch by epoch.
+    Ray executes the dataset when it is iterated. To share one dataset between the ranks of a training run, pass each
+    rank its own iterator: one of ``dataset.streaming_split(num_ranks, equal=True)``, or the result of
+    ``ray.train.get_dataset_shard``. All iterators of a split must be read in step, epoch by epoch.
 
-    A pipeline with this source cannot save its position: Ray promises no order.
+    A pipeline with this source cannot save its position, because Ray does not guarantee an order.
 
     Args:
         dataset: A ``ray.data.Dataset``, or a ``ray.data.DataIterator``.
-        batch_size: Number of rows of a batch; ``None``: single rows, as dicts.
+        batch_size: Number of rows in a batch; ``None``: single rows, as dicts.
         options: Arguments of Ray's ``iter_batches`` (``batch_format=``, ``prefetch_batches=``, ``drop_last=``) or
             ``iter_rows``.
 

@@ -1,4 +1,4 @@
-"""The actors of one region of one pipeline, on the side of the pipeline."""
+"""The pipeline's side of the actors of one region."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ __all__ = ["RayWorkers"]
 
 _LOG: Final = logging.getLogger("spdl.pipeline")
 _GROUPS: Final = {"in": 1, "out": 1, GROUP: 1}
-#: How long a thread that listens may take to see that its actor was killed, in seconds.
+#: How long a listening thread may take to notice that its actor was killed, in seconds.
 _KILL_TIMEOUT: Final = 2.0
 
 
 class _Heard(NamedTuple):
-    """What came from an actor: where it runs, messages, why it ended, or ``None``: it has ended by itself."""
+    """Something received from an actor: where it runs, messages, why it ended, or ``None`` if it ended by itself."""
 
     worker: int
     generation: int
     what: list[Message] | Place | BaseException | None
-    link: Link | None = None  # the way by which messages came; ``None``: through Ray
+    link: Link | None = None  # the connection that the messages came from; ``None``: Ray
 
 
 class _Calls(PayloadEncoder):
-    """The way to an actor through Ray. See ``spdl._processes._transport.Connection``; ``_listen`` receives."""
+    """The connection to an actor through Ray. See ``spdl._processes._transport.Connection``; ``_listen`` receives."""
 
     sender = None
 
@@ -66,16 +66,16 @@ class _Calls(PayloadEncoder):
         self.send_encoded([(kind, number, self.encode(payload))])
 
     def begin(self, spec: Any, door: DoorAddress | None) -> None:
-        """Tell the actor what to work at."""
+        """Send the actor its work."""
         result = self.actor.begin.options(concurrency_group="in").remote(spec, self.worker, self.generation, door)
-        result.future().add_done_callback(self._note_received)  # it may lack a module of the user's
+        result.future().add_done_callback(self._note_received)  # it may lack a module of the user
 
     def send_encoded(self, frames: Iterable[tuple[int, int, Encoded]]) -> None:
         with self._lock:  # the actor puts calls in this order
             number, self._num_sent = self._num_sent, self._num_sent + 1
             # Copies the payloads.
             result = self.actor.receive.options(concurrency_group="in").remote(number, to_wire(frames))
-        # The actor waits for a call that does not reach it, because Ray has lost its argument, before later ones.
+        # If Ray has lost the argument of a call, the actor waits for that call before it handles later ones.
         result.future().add_done_callback(self._note_received)
 
     def _note_received(self, result: Future[None]) -> None:
@@ -84,36 +84,36 @@ class _Calls(PayloadEncoder):
             return
         exceptions = import_ray().exceptions
         if isinstance(error, exceptions.RayActorError) and not isinstance(error, exceptions.ActorUnavailableError):
-            return  # it is dead, which ``_listen`` sees after what it has sent before
+            return  # it is dead, which ``_listen`` notices after its last messages
         self._heard.put(_Heard(self.worker, self.generation, error))
 
     def recv(self) -> Message:
         raise NotImplementedError
 
     def end_sending(self) -> None:
-        """The actor ends when it has done with what was sent."""
+        """Tell the actor to end after it has processed what was sent."""
         self.actor.close.options(concurrency_group="in").remote()
 
 
 class _Port:
-    """One actor, and the ways to it."""
+    """One actor, and the connections to it."""
 
     def __init__(self, actor: Any, worker: int, generation: int, heard: SimpleQueue[_Heard | None]) -> None:
         self.actor = actor
         self.generation = generation
-        self.way: _Calls | Link = _Calls(actor, worker, generation, heard)  # the one it has said by that it is ready
+        self.way: _Calls | Link = _Calls(actor, worker, generation, heard)  # where it reported ready
         self.place: Place | None = None  # until Ray has started it
         self.is_ready = False
-        self.is_done = False  # it gets nothing more
+        self.is_done = False  # it gets no more items
         self.is_retired = False  # it was told to end
-        self.is_lost = False  # it has died, failed or was ended: what else comes of it means nothing
-        self.deadline = inf  # to be ready
-        self.listener: threading.Thread  # to what comes through Ray
-        self.link: Link | None = None  # the short way, if it came in by the door
+        self.is_lost = False  # it has died, failed or was ended: ignore further messages from it
+        self.deadline = inf  # for being ready
+        self.listener: threading.Thread  # for messages through Ray
+        self.link: Link | None = None  # the fast path, if it connected at the door
         self.link_listener: threading.Thread | None = None
 
     def close(self) -> None:
-        """Let go of the short way."""
+        """Close the fast path."""
         if self.link is not None:
             self.link.close()
 
@@ -126,7 +126,7 @@ class RayWorkers:
     def __init__(self, spec: RegionSpec, config: RayActors) -> None:
         self.num_workers = config.num_actors
         self.may_replace = config.restart
-        self.waits_until_ready = True  # the cluster may have room for some of them only
+        self.waits_until_ready = True  # the cluster may have room for only some of them
         self._spec: Any = spec
         self._actor_class: Any = None
         self._stage = spec.stage
@@ -146,10 +146,10 @@ class RayWorkers:
             ray.init(address=self._config._address)
         self._actor_class = _actor_class(self._config)  # Ray exports it once
         ELSEWHERE.add(self._looking)
-        with self._admitting:  # only when they are all known
+        with self._admitting:  # not before they are all known
             for index in range(self.num_workers):
                 self._ports.append(self._make(index, 0))
-            # They start meanwhile.
+            # They start in the meantime.
             self._spec = ray.put(self._spec)  # once for all actors, and those that replace them
             self._door = open_door(ray.get_runtime_context().get_node_id(), self._admit)
             for port in self._ports:
@@ -170,7 +170,7 @@ class RayWorkers:
             port.way.end_sending()
 
     def _let_go(self, port: _Port) -> None:
-        """End an actor of which nothing more is expected."""
+        """End an actor that has no more to do."""
         port.is_lost, port.deadline = True, inf
         self._kill(port)
 
@@ -180,12 +180,12 @@ class RayWorkers:
         return port
 
     def _tell(self, port: _Port) -> None:
-        """Tell a new actor what to work at."""
+        """Send a new actor its work."""
         assert isinstance(port.way, _Calls)
         port.way.begin(self._spec, None if self._door is None else self._door.address)
 
     def _make(self, index: int, generation: int) -> _Port:
-        """Let Ray start an actor, and listen to it."""
+        """Have Ray start an actor, and listen to it."""
         actor = self._actor_class.remote()
         port = _Port(actor, index, generation, self._heard)
         if self._config.start_timeout is not None:
@@ -199,14 +199,14 @@ class RayWorkers:
         return port
 
     def _admit(self, worker: int, generation: int, pid: int, link: Link) -> None:
-        """An actor has come in by the door. Called by its thread."""
+        """Accept an actor that has connected at the door. Called by the door's thread."""
         with self._admitting:
             port = self._ports[worker] if worker < len(self._ports) else None
             if port is None or port.generation != generation or port.link is not None or self._is_stopped:
                 link.close()
                 return
             port.link = link
-            if port.place is None:  # what it says of itself comes through Ray, and so later than its first reports
+            if port.place is None:  # its place arrives through Ray, and so may arrive after its first reports
                 port.place = Place(socket.gethostname(), pid, pid_space())
             port.link_listener = threading.Thread(
                 target=_listen_to_link,
@@ -226,7 +226,7 @@ class RayWorkers:
         try:
             port.way.send_encoded(frames)
         except Exception as exc:  # noqa: BLE001 - the object store is full, or Ray was shut down
-            if not (port.way is port.link and isinstance(exc, OSError)):  # it has ended, which Ray tells
+            if not (port.way is port.link and isinstance(exc, OSError)):  # it has ended, which Ray reports
                 self._heard.put(_Heard(worker, generation, exc))
         return refused
 
@@ -244,7 +244,7 @@ class RayWorkers:
         return events
 
     def _check_starts(self, events: list[Event]) -> None:
-        """Complain of the actors that are not ready in time."""
+        """Report the actors that are not ready in time."""
         now = monotonic()
         late = [index for index, port in enumerate(self._ports) if port.deadline <= now]
         for index in late:
@@ -261,7 +261,7 @@ class RayWorkers:
             events.append(Failed(late[0], WorkerError(f"{text}. See start_timeout of RayActors.")))
 
     def _shortage(self, late: list[int]) -> str:
-        """Why actors are not ready, as far as can be known."""
+        """Why actors are not ready, as far as known."""
         if all(self._ports[index].place is not None for index in late):
             return "they run, but the initializer has not returned"
         ray, config = import_ray(), self._config
@@ -269,7 +269,7 @@ class RayWorkers:
         try:
             total, free = ray.cluster_resources(), ray.available_resources()
         except Exception as exc:  # noqa: BLE001 - the cluster may be gone
-            return f"each reserves {reserved}; what the cluster has could not be asked ({exc})"
+            return f"each reserves {reserved}; the resources of the cluster are not known ({exc})"
         has = ", ".join(f"{name} {free.get(name, 0):g} of {total.get(name, 0):g}" for name in {**reserved, **total})
         return f"each reserves {reserved}, and the cluster has free {has}"
 
@@ -307,9 +307,10 @@ class RayWorkers:
             events.append(Failed(index, error))
 
     def _make_room(self) -> None:
-        """End the actors that get nothing more, if another one waits for what they reserve.
+        """End the actors that get no more items, if another one waits for the resources that they reserve.
 
-        It replaces one that died with items which they do not take any more: they would wait for each other for ever.
+        The waiting one replaces a dead actor, whose items the others no longer take: without this, they would wait for
+        each other forever.
         """
         if any(not (port.is_ready or port.is_lost or port.is_done) for port in self._ports):
             for port in self._ports:
@@ -317,11 +318,11 @@ class RayWorkers:
                     self._let_go(port)
 
     def _begin(self, port: _Port, link: Link | None) -> None:
-        """Begin the conversation with an actor that is ready, on the way by which it has said so."""
+        """Begin communication with a ready actor, on the connection on which it reported that."""
         port.is_ready, port.deadline = True, inf
         if link is not None:
             port.way = link
-        with suppress(OSError):  # it has died already, which Ray tells
+        with suppress(OSError):  # it has already died, which Ray reports
             port.way.send(ToRegionWorker.OPEN, self._talk.conversation, self._stage)
 
     def wake(self) -> None:
@@ -379,7 +380,7 @@ class RayWorkers:
 
 
 def _actor_class(config: RayActors) -> Any:
-    """``RegionActor`` as Ray makes actors of it."""
+    """``RegionActor`` as a Ray actor class."""
     options: dict[str, Any] = {"num_cpus": config.num_cpus, "scheduling_strategy": config.placement}
     if config.resources is not None:
         options["resources"] = dict(config.resources)
@@ -389,7 +390,7 @@ def _actor_class(config: RayActors) -> Any:
 
 
 def _listen(stream: Any, port: _Port, worker: int, heard: SimpleQueue[_Heard | None]) -> None:
-    """Body of the thread that listens to what Ray tells of one actor."""
+    """Body of the thread that receives Ray's messages from one actor."""
     ray, end = import_ray(), None
     try:
         for reference in stream:
@@ -399,15 +400,15 @@ def _listen(stream: Any, port: _Port, worker: int, heard: SimpleQueue[_Heard | N
             else:
                 heard.put(_Heard(worker, port.generation, [ArrivedMessage(*each) for each in what]))
             del reference, what
-    except BaseException as exc:  # noqa: BLE001 - told to the region
+    except BaseException as exc:  # noqa: BLE001 - reported to the region
         end = exc
     if port.link_listener is not None:
-        port.link_listener.join(_KILL_TIMEOUT)  # what it has said before it ended
+        port.link_listener.join(_KILL_TIMEOUT)  # its last messages before it ended
     heard.put(_Heard(worker, port.generation, end))
 
 
 def _listen_to_link(link: Link, worker: int, generation: int, heard: SimpleQueue[_Heard | None]) -> None:
-    """Body of the thread that listens to an actor on the same node. How it ended is for ``_listen`` to tell."""
+    """Body of the thread that listens to an actor on the same node. ``_listen`` reports how it ended."""
     with suppress(EOFError):
         while True:
             frames: list[Message] = [link.recv()]

@@ -1,4 +1,4 @@
-"""Trying again: pauses with jitter, a limit of attempts, and one deadline for all of them."""
+"""Retries: pauses with jitter, a limit on attempts, and one deadline for all of them."""
 
 import random
 import time
@@ -18,7 +18,7 @@ class Attempts:
     """How often a request is tried.
 
     Pauses are drawn from ``[0, pause * 2**n]`` ("full jitter", M. Brooker, Exponential Backoff and Jitter, 2015), so
-    that many readers that failed together do not come back together.
+    that many readers that failed together do not retry together.
 
     Attributes:
         most: Number of attempts.
@@ -26,7 +26,7 @@ class Attempts:
         seconds_each: Limit for one attempt.
         pause: Longest pause after the first attempt, in seconds.
         longest_pause: Longest pause.
-        clock, sleep: Those of ``time``, or a test's.
+        clock, sleep: Functions of ``time``, or a test's replacements.
         first_limit: Limit for the first attempt, in seconds.
     """
 
@@ -45,15 +45,15 @@ class Attempts:
     def run(
         self, request: Callable[[float], T], *, start: float | None = None, failure: RemoteError | None = None
     ) -> T:
-        """Call ``request`` with its time limit in seconds until it does not fail for a passing reason.
+        """Call ``request`` with its time limit in seconds until it succeeds or fails for a permanent reason.
 
         Args:
             start: When the first attempt began. ``None``: now.
-            failure: Why the first attempt failed, if it was made already.
+            failure: The error of the first attempt, if it was already made.
 
         Raises:
-            RemoteError: As the last attempt did, with ``num_attempts``. ``RemoteTimeoutError`` keeps the reason of an
-                earlier failure as its cause.
+            RemoteError: The error of the last attempt, with ``num_attempts``. ``RemoteTimeoutError`` has an earlier
+                failure as its cause.
         """
         now = self.clock()
         deadline = (now if start is None else start) + self.seconds

@@ -1,4 +1,4 @@
-"""A large object as demuxers read it: its beginning, then here and there, and on from there."""
+"""Reads a large object as demuxers need it: its beginning, then sequentially from several places."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 __all__ = ["ObjectBlocks", "open_blocks"]
 
-#: What is read first. It has the headers of most containers, and all of a short clip.
+#: Size of the first read. It contains the headers of most containers, and all of a short clip.
 _START = 2 * 1024 * 1024
-#: Objects of at most so many bytes are read whole: one more request costs less than many small ones.
+#: Objects up to this size are read whole: one more request costs less than many small ones.
 _WHOLE = 8 * 1024 * 1024
-#: What is read where the reader jumps to: about what a store sends in the time that it takes to answer.
+#: Size of the read after a jump: about what a store sends in the time that it takes to answer.
 _JUMP = 512 * 1024
-#: Where it jumps to, blocks begin at a multiple of this, as some readers step backwards.
+#: After a jump, blocks begin at a multiple of this, because some readers step backwards.
 _ALIGNMENT = 64 * 1024
-#: A reader that reads on gets twice as much each time, up to this.
+#: Sequential reads double in size each time, up to this.
 _MOST = 8 * 1024 * 1024
-#: How many places a reader may read on from at the same time: streams of a container may be far apart.
+#: Number of places from which a reader may read sequentially at the same time: streams of a container may be far apart.
 _PLACES = 4
 
 
 class ObjectBlocks:
-    """One version of an object, of which native code asks for the blocks that it needs. Used by one thread at a time.
+    """One version of an object, from which native code requests blocks. Used by one thread at a time.
 
     Args:
         start: The first bytes of the object.
@@ -40,7 +40,7 @@ class ObjectBlocks:
     def __init__(self, store: "RemoteStore", info: ObjectInfo, start: "Buffer") -> None:
         self._store, self._info, self._start = store, info, start
         self._start_size = memoryview(start).nbytes
-        # Where blocks end, and how long they are; the last ones.
+        # The end and the length of the last blocks.
         self._places = {self._start_size: _JUMP}
         self._unit = None if store.cache is None else store.cache._block_size
         self._interruptible = Interruptible()
@@ -56,15 +56,15 @@ class ObjectBlocks:
     def __spdl_block__(
         self, position: int, seconds: float | None, is_over: Callable[[], bool]
     ) -> "tuple[int, Buffer] | None":
-        """A block of bytes with the one at ``position`` in it, and where it begins. ``None``: out of time.
+        """Return where a block that contains ``position`` begins, and its bytes. ``None``: the time limit is over.
 
         Args:
             position: Of a byte that exists.
-            seconds: Limit of the caller. ``None``: that of the store, which raises.
-            is_over: Whether the caller has given up; asked in the calling thread.
+            seconds: Time limit of the caller. ``None``: the store's limit, which raises an error.
+            is_over: Whether the caller has given up; called in the calling thread.
 
         Raises:
-            RemoteError: It cannot be read. ``RemoteChangedError``: the object was replaced meanwhile.
+            RemoteError: It cannot be read. ``RemoteChangedError``: the object was replaced since it was opened.
         """
         if position < self._start_size:
             return 0, self._start
@@ -87,7 +87,7 @@ class ObjectBlocks:
             self._interruptible.is_over = None
 
     def _span(self, position: int) -> tuple[int, int]:
-        if self._unit is not None:  # what the cache reads for it in any case
+        if self._unit is not None:  # the cache reads this much anyway
             start = position // self._unit * self._unit
             return start, min(start + self._unit, self._info.size)
         length = self._places.pop(position, 0)
@@ -102,7 +102,7 @@ class ObjectBlocks:
 
 
 def open_blocks(store: "RemoteStore", path: str, etag: str | None) -> "Buffer | ObjectBlocks":
-    """The bytes of an object that is not large, and what gives parts of one that is.
+    """Return the bytes of a small object, or an ``ObjectBlocks`` for a large one.
 
     Raises:
         RemoteError: As for ``RemoteStore.get``.
@@ -135,7 +135,7 @@ def _open(store: "RemoteStore", path: str, etag: str | None) -> "Buffer | Object
 
 
 def _read_start(store: "RemoteStore", path: str, etag: str | None) -> "tuple[ObjectInfo, Buffer]":
-    """The version of an object, and its first bytes: all of a small one."""
+    """Return the version of an object and its first bytes: all bytes of a small object."""
     cache = store.cache
     if cache is None:
         fetched = _fetch_start(store, path, _START, etag, None)

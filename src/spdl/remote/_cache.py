@@ -1,4 +1,4 @@
-"""``DiskCache``: what was read from stores, on a local disk, for all processes of a machine."""
+"""``DiskCache``: keeps data read from stores on a local disk, for all processes of a machine."""
 
 import hashlib
 import logging
@@ -21,44 +21,45 @@ if TYPE_CHECKING:
 __all__ = ["DiskCache"]
 
 _LG = logging.getLogger("spdl.remote")
-# A file begins with this, the length of the text that names its content, that text, and zeros up to a multiple of
-# _ALIGNMENT: copying from a cache line's middle takes a tenth longer.
+# A file begins with this, then the length of the text that names its content, the text, and zeros up to a multiple of
+# _ALIGNMENT: copying from the middle of a cache line takes a tenth longer.
 _ALIGNMENT = 64
 _HEAD = struct.Struct("<8sI")
 _MAGIC = b"SPDLC001"
-#: Nothing longer is read for a name. Stores have paths of 1024 bytes at most.
+#: Longest name that is read. Stores have paths of at most 1024 bytes.
 _LONGEST_NAME = 64 * 1024
 #: The time of last use is written at most this often, in seconds.
 _TOUCH_AFTER = 60.0
-#: How long a cache that cannot be written is left alone, in seconds.
+#: How long to wait before using a cache again that could not be written, in seconds.
 _REST = 60.0
-#: For how many objects it is remembered where their first block is, which takes a tenth of the time of a hit: 25 MB.
+#: For how many objects to remember where their first block is, which saves a tenth of the time of a hit: 25 MB.
 _MOST_PLACES = 65_536
-#: Most bytes that are fetched by one request to fill missing blocks.
+#: Most bytes that one request fetches to fill missing blocks.
 _MOST_AT_ONCE = 32 * 1024 * 1024
 
 
 class DiskCache:
-    """Keeps what stores read in a folder, up to a number of bytes; what was not used longest goes first.
+    """Keeps data that stores have read in a folder, up to a number of bytes. Evicts the least recently used data first.
 
     .. code-block:: python
 
         store = RemoteStore(Path("photos"), cache=DiskCache("cache", "10GiB"))  # or "s3://bucket/photos"
         assert store.get("0.jpg") == store.get("0.jpg")
 
-    Any number of processes may share the folder, and any of them may be killed at any moment: files get their name when
-    they are complete. An entry belongs to a store, a path and a version (ETag), so an object that was replaced is read
-    again. Objects without a version are not kept.
+    Any number of processes may share the folder, and any of them may be killed at any moment: a file gets its final
+    name when it is complete. An entry belongs to a store, a path and a version (ETag), so an object that was replaced
+    is read again. Objects without a version are not kept.
 
-    If the folder cannot be written, or the disk is full, this is logged once and reading goes on without the cache.
+    If the folder cannot be written, or the disk is full, a warning is logged once and reading continues without the
+    cache.
 
-    Making one opens nothing. It can be pickled.
+    Creating it opens nothing. It can be pickled.
 
     Args:
-        path: Folder, best on a local disk. It is made if necessary.
+        path: Folder, best on a local disk. It is created if necessary.
         size: Most bytes in it: a number, or text such as ``"200GiB"``.
-        block_size: Objects are kept in blocks of so many bytes, so that a range of a large object costs no more than
-            the blocks that it touches. ``None``: whole objects only, so that a range fetches the whole object.
+        block_size: Objects are kept in blocks of this many bytes, so reading a range of a large object fetches only the
+            blocks that it touches. ``None``: only whole objects are kept, so reading a range fetches the whole object.
 
     Raises:
         ValueError: A size is not a number of bytes, or less than 1.
@@ -74,7 +75,7 @@ class DiskCache:
     def _begin(self) -> None:
         self._space = Space(self._folder, self._size)
         self._folders: set[str] = set()
-        # Of objects by store and path: the version, and the file and the head of its first block.
+        # For objects by store and path: the version, and the file and the header of the first block.
         self._places: dict[tuple[str, str], tuple[ObjectInfo, str, bytes]] = {}
         self._is_warned = False
         self._rests_until = 0.0
@@ -99,7 +100,7 @@ class DiskCache:
     # ------------------------------------------------------------------------------------------------ used by the store
 
     def _find(self, store: str, path: str) -> ObjectInfo | None:
-        """The version of an object of which the first block was kept last."""
+        """The version of an object whose first block was kept last."""
         try:
             with open(self._path_of(store, path, 0), "rb") as file:
                 magic, length = _HEAD.unpack(file.read(_HEAD.size))
@@ -107,11 +108,11 @@ class DiskCache:
                     return None
                 size, etag = file.read(length).decode("utf-8", "surrogateescape").rsplit("\0", 2)[1:]
                 return ObjectInfo(path, int(size), etag)
-        except (OSError, ValueError, struct.error):  # it is not there, or not a file of ours
+        except (OSError, ValueError, struct.error):  # it does not exist, or is not a file of this cache
             return None
 
     def _store(self, store: str, version: ObjectInfo, start: int, data: "Buffer") -> None:
-        """Keep bytes of an object, from the beginning of a block to the end of one, or to that of the object."""
+        """Keep bytes of an object, from the beginning of a block to the end of a block or of the object."""
         if version.etag is None or time.monotonic() < self._rests_until:
             return
         view = memoryview(data).cast("B")
@@ -128,13 +129,13 @@ class DiskCache:
                 log(
                     _LG,
                     logging.WARNING,
-                    "Cannot write to the cache in %r: %s. Reading goes on without it. Free disk space, or another one",
+                    "Cannot write to the cache in %r: %s. Reading continues without it: free some disk space",
                     self._folder,
                     exc,
                 )
 
     def _read_whole(self, store: str, version: ObjectInfo) -> bytes | None:
-        """An object that is one block. ``None``: it is not, or is not there."""
+        """An object that fits in one block. ``None``: it does not, or it is not in the cache."""
         if version.etag is None or version.size > (self._block_size or version.size):
             return None
         return self._read(store, version, 0, 0, version.size)
@@ -142,7 +143,7 @@ class DiskCache:
     def _read_through(
         self, store: str, version: ObjectInfo, start: int, stop: int, fetch: "Callable[[int, int], Buffer]"
     ) -> "Buffer":
-        """Bytes of an object, from the cache where it has them.
+        """Bytes of an object, from the cache as far as it has them.
 
         Args:
             fetch: Reads a range of that version from the store.
@@ -204,7 +205,7 @@ class DiskCache:
         return self._path_of(store, version.path, block), _head_of(store, version, block)
 
     def _place_of(self, store: str, version: ObjectInfo) -> tuple[str, bytes]:
-        """The file and the head of the first block of a version."""
+        """The file and the header of the first block of a version."""
         key = store, version.path
         known = self._places.get(key)
         if known is not None and known[0] is version:
@@ -232,14 +233,14 @@ class DiskCache:
         return True
 
     def _read(self, store: str, version: ObjectInfo, block: int, start: int, stop: int) -> bytes | None:
-        """Bytes ``[start, stop)`` of a block of that version, which is marked as used. ``None``: they are not there."""
+        """Bytes ``[start, stop)`` of a block of that version; marks it as used. ``None``: not in the cache."""
         path, head = self._place_of(store, version) if block == 0 else self._make_place(store, version, block)
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return None
         try:
-            if os.pread(descriptor, len(head), 0) != head:  # another version, or not a file of ours
+            if os.pread(descriptor, len(head), 0) != head:  # another version, or not a file of this cache
                 return None
             status = os.fstat(descriptor)
             whole = self._block_size or version.size
@@ -250,7 +251,7 @@ class DiskCache:
                     os.utime(descriptor)
             start, stop = start + len(head), stop + len(head)
             data = os.pread(descriptor, stop - start, start)
-            while len(data) < stop - start:  # a read brings 2 GiB at most
+            while len(data) < stop - start:  # a read returns at most 2 GiB
                 more = os.pread(descriptor, stop - start - len(data), start + len(data))
                 if not more:
                     return None
@@ -275,7 +276,7 @@ class DiskCache:
 
 
 def _head_of(store: str, version: ObjectInfo, block: int) -> bytes:
-    """What a file begins with: compared as a whole when it is read."""
+    """The header of a file: compared as a whole when the file is read."""
     text = f"{store}\0{version.path}\0{block}\0{version.size}\0{version.etag}".encode("utf-8", "surrogateescape")
     head = _HEAD.pack(_MAGIC, len(text)) + text
     return head.ljust(-(-len(head) // _ALIGNMENT) * _ALIGNMENT, b"\0")

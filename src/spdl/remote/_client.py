@@ -1,4 +1,4 @@
-"""What a store needs of a library that speaks with servers."""
+"""The interface between a store and a library that sends requests to servers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Fetched:
     """The answer to a request for bytes.
 
     Attributes:
-        data: The bytes, complete. ``None``: the object is larger than what one request may bring.
+        data: The complete bytes. ``None``: the object is larger than one request may return.
         size: Number of bytes of the whole object.
         etag: Version of the object. ``None``: the store has none.
     """
@@ -41,7 +41,7 @@ class Client(Protocol):
     """One attempt at each action; thread-safe. Failures raise a ``RemoteError``.
 
     Args:
-        seconds: Limit of the attempt.
+        seconds: Time limit of the attempt.
     """
 
     def fetch(
@@ -58,7 +58,7 @@ class Client(Protocol):
 
         Args:
             etag: Version that it must have, else ``RemoteChangedError``.
-            unless: Version that is known already: raises ``NotModified`` if it is still that.
+            unless: Known version: raises ``NotModified`` if the object still has it.
             most: Most bytes to take, without a range.
         """
         ...
@@ -72,11 +72,11 @@ class Client(Protocol):
         ...
 
     def fetch_whole(self, path: str, most: int, seconds: float) -> "Buffer | None":
-        """The bytes of an object of any version, at the least cost. ``None``: it has more than ``most``."""
+        """The bytes of an object of any version, at the lowest cost. ``None``: it has more than ``most``."""
         ...
 
     def fetch_range(self, path: str, span: tuple[int, int], seconds: float) -> "Buffer":
-        """The bytes of a range of any version, at the least cost."""
+        """The bytes of a range of any version, at the lowest cost."""
         ...
 
     def head(self, path: str, *, seconds: float) -> ObjectInfo: ...

@@ -29,7 +29,7 @@ class RemoteError(RuntimeError):
     Attributes:
         url: URL of the object or folder.
         action: The attempted action, such as ``"read"``.
-        num_attempts: Number of requests that were made for it.
+        num_attempts: Number of requests made for it.
     """
 
     #: Whether another attempt may succeed.
@@ -42,7 +42,7 @@ class RemoteError(RuntimeError):
         self.action = action
         self.num_attempts = 1
         if self._errno is not None:
-            for name, value in (("errno", self._errno), ("filename", url)):  # of the builtin class
+            for name, value in (("errno", self._errno), ("filename", url)):  # attributes of the builtin class
                 setattr(self, name, value)
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class RemoteError(RuntimeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         state = dict(self.__dict__)
-        if self._errno is not None:  # the builtin class keeps its fields outside of __dict__
+        if self._errno is not None:  # the builtin class keeps its fields outside __dict__
             state |= {name: getattr(self, name) for name in ("errno", "filename")}
         return _restore, (type(self), self.args, state)
 
@@ -63,17 +63,17 @@ class RemoteNotFoundError(RemoteError, FileNotFoundError):
 
 
 class RemoteDeniedError(RemoteError, PermissionError):
-    """The store knows no credentials, or they do not allow the action."""
+    """There are no credentials, or they do not allow the action."""
 
     _errno = errno.EACCES
 
 
 class RemoteChangedError(RemoteError):
-    """The object is not the version that was asked for: its ETag differs."""
+    """The object does not have the requested version: its ETag differs."""
 
 
 class RemoteRangeError(RemoteError, ValueError):
-    """The object ends before the end of the range, so it is not what the range was computed from."""
+    """The object ends before the end of the range, so it is not the object that the range was computed from."""
 
 
 class RemoteThrottledError(RemoteError):
@@ -90,7 +90,7 @@ class RemoteUnavailableError(RemoteError, ConnectionError):
 
 
 class RemoteTimeoutError(RemoteError, TimeoutError):
-    """The store gave no complete answer within the time limit."""
+    """The store sent no complete answer within the time limit."""
 
     _is_transient = True
     _errno = errno.ETIMEDOUT

@@ -1,4 +1,4 @@
-"""Requests by fsspec, for schemes that obstore has not."""
+"""Requests by fsspec, for schemes that obstore does not support."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FsspecClient"]
 
-# In this order: the first that fits.
+# In this order: the first match counts.
 _KINDS: tuple[tuple[type[Exception], type[RemoteError]], ...] = (
     (FileNotFoundError, RemoteNotFoundError),
     (PermissionError, RemoteDeniedError),
@@ -31,7 +31,7 @@ _KINDS: tuple[tuple[type[Exception], type[RemoteError]], ...] = (
 
 
 class FsspecClient:
-    """A file system of fsspec. Its time limits are its own: see the storage options of its package."""
+    """A file system of fsspec. It uses its own time limits: see the storage options of its package."""
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         try:
@@ -54,7 +54,7 @@ class FsspecClient:
 
     @classmethod
     def of(cls, system: Any) -> "FsspecClient":
-        """A file system that there is already. Paths are whole URLs."""
+        """Wrap an existing file system. Paths are whole URLs."""
         client = cls.__new__(cls)
         client._url, client._system, client._root = "", system, None
         return client
@@ -96,7 +96,7 @@ class FsspecClient:
             raise self._translated(exc, "read", path) from exc
         if len(data) == stop - start:
             return data
-        # More comes from servers that know no ranges. Less may come from a shorter file, or from a broken connection.
+        # Servers that do not support ranges return more. A shorter file or a broken connection returns less.
         is_shorter = len(data) < stop - start
         if is_shorter and self.head(path, seconds=0).size < stop:
             kind: type[RemoteError] = RemoteRangeError

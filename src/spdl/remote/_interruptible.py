@@ -1,8 +1,8 @@
-"""Requests that end early: by Ctrl-C in the main thread, and when native code that waits for one does not need it.
+"""Requests that can end early: by Ctrl-C in the main thread, or when native code no longer needs the result.
 
-obstore's calls return when they have ended. A request that a thread of its own makes can be given up, but costs two
-switches of threads, which is as much as a small request. So the caller makes its requests itself with a limit of a
-second. One that takes longer is repeated by a thread, and so are all requests for some time after one that took long.
+obstore's calls cannot be interrupted. A request that runs in a separate thread can be abandoned, but costs two thread
+switches, as much as a small request. So the caller makes its requests itself with a limit of one second. A request that
+takes longer is repeated in a thread, and so are all requests for some time after a slow one.
 """
 
 import threading
@@ -16,25 +16,26 @@ __all__ = ["Abandoned", "Interruptible"]
 
 T = TypeVar("T")
 
-#: Limit of a request that cannot be given up, in seconds.
+#: Limit of a request that cannot be abandoned, in seconds.
 _UNINTERRUPTED = 1.0
-#: A request that takes so long shows that the next one may take longer than the limit.
+#: After a request that took this long, the next one may exceed the limit.
 _LONG = 0.25
-#: How long it is remembered.
+#: How long a slow request is remembered.
 _MEMORY = 60.0
-#: How often it is asked whether the result is still needed, in seconds.
+#: Interval of checks whether the result is still needed, in seconds.
 _PATIENCE = 0.1
 
 
 class Abandoned(Exception):
-    """The caller does not need the result any more."""
+    """The caller no longer needs the result."""
 
 
 class Interruptible:
-    """How requests to one store are made by one thread at a time. In the main thread, handlers of signals run.
+    """Makes requests to one store for one thread at a time. In the main thread, signal handlers run.
 
     Args:
-        is_over: Whether to give up, asked in the calling thread. ``None``: only what a handler raises ends a request.
+        is_over: Whether to give up; called in the calling thread. ``None``: only an exception of a signal handler ends
+            a request.
     """
 
     def __init__(self, is_over: Callable[[], bool] | None = None) -> None:
@@ -42,13 +43,13 @@ class Interruptible:
         self._is_slow_until = 0.0
 
     def short_limit(self, start: float, limit: float) -> float | None:
-        """The limit of a request that the caller makes itself at that time. ``None``: it is for ``run``."""
+        """The limit of a request that the caller makes itself at this time. ``None``: use ``run`` instead."""
         if start < self._is_slow_until:
             return None
         return _UNINTERRUPTED if limit > _UNINTERRUPTED else limit
 
     def note(self, start: float) -> None:
-        """A request that the caller made itself has ended."""
+        """Note that a request that the caller made itself has ended."""
         now = time.monotonic()
         if now - start > _LONG:
             self._is_slow_until = now + _MEMORY
@@ -56,10 +57,10 @@ class Interruptible:
     def run(self, request: Callable[[float], T], limit: float) -> T:
         """The result of ``request``, which gets a limit in seconds.
 
-        If the handler of a signal raises meanwhile, that is raised, and the result is dropped.
+        If a signal handler raises during the request, that exception is raised, and the result is dropped.
 
         Raises:
-            Abandoned: ``is_over`` said so.
+            Abandoned: ``is_over`` returned true.
         """
         start = time.monotonic()
         short = self.short_limit(start, limit)
@@ -75,7 +76,7 @@ class Interruptible:
         return self._in_thread(lambda: request(limit))
 
     def sleep(self, seconds: float) -> None:
-        """Wait. Raises ``Abandoned`` as ``run`` does."""
+        """Wait. Raises ``Abandoned`` like ``run``."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             self._go_on()
@@ -97,11 +98,12 @@ class Interruptible:
             finally:
                 is_done.set()
 
-        # No daemon: if the interpreter ended first, native code would return to nothing. It ends with its time limit.
+        # Not a daemon: if the interpreter ended first, native code would return into a dead interpreter. It ends at its
+        # time limit.
         thread = threading.Thread(target=run, name="spdl-remote-request")
         try:
             thread.start()
-        except RuntimeError:  # the system has no more threads, or the interpreter exits, from Python 3.12 on
+        except RuntimeError:  # the system has no more threads, or (from Python 3.12 on) the interpreter exits
             self._go_on()
             return call()
         while not is_done.wait(None if self.is_over is None else _PATIENCE):

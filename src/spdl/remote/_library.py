@@ -1,9 +1,9 @@
-"""obstore as this process may use it.
+"""Loads obstore in a form that is usable in this process.
 
 Its native code starts threads (a tokio runtime, one for all stores) and keeps them in a static variable. A forked child
-has the variable and not the threads, so every request would wait for ever there. A child therefore loads a private copy
-of the native module, with static variables of its own. Children that are spawned, or forked before the first use, are
-not concerned.
+has the variable but not the threads, so every request would wait forever there. A child therefore loads a private copy
+of the native module, with its own static variables. Children that are spawned, or forked before the first use, are not
+affected.
 """
 
 import importlib.machinery
@@ -18,7 +18,7 @@ from ._errors import RemotePackageError
 
 __all__ = ["import_obstore", "load_obstore"]
 
-# Modules by the process that loaded them. Those of a parent stay: freeing their stores could need their threads.
+# Modules by the process that loaded them. A parent's modules stay: freeing their stores could need their threads.
 _LOADED: dict[int, Any] = {}
 
 
@@ -56,7 +56,7 @@ def import_obstore(url: str) -> Any:
 
 
 def _copy_of(original: Any) -> Any:
-    """The same native module once more, from a copy of its file: the loader returns what it has for the same file."""
+    """Load the native module again, from a copy of its file: for the same file, the loader would return the old one."""
     descriptor, path = tempfile.mkstemp(suffix=".so", prefix="spdl-obstore-")
     os.close(descriptor)
     try:

@@ -1,4 +1,4 @@
-"""Where bytes are in a store: an object, or a part of one."""
+"""Locations of bytes in a store: an object, or a part of one."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -7,7 +7,7 @@ __all__ = ["Located", "ObjectInfo", "Part"]
 
 
 class Part(Protocol):
-    """Anything that says where bytes are, as ``Located`` does."""
+    """Any object with the attributes of ``Located``."""
 
     @property
     def path(self) -> str: ...
@@ -21,13 +21,14 @@ class Part(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A part of an object in a store: what ``RemoteStore.read`` takes, and what an index of shards gives.
+    """A part of an object in a store. ``RemoteStore.read`` takes it; an index of shards gives it.
 
     Attributes:
         path: Path of the object, relative to the root of its store.
         offset: Position of the first byte.
-        length: Number of bytes. ``None``: all up to the end.
-        etag: Version that the index was made of. Reading another version raises ``RemoteChangedError``. ``None``: any.
+        length: Number of bytes. ``None``: up to the end.
+        etag: Version for which the index was made. Reading another version raises ``RemoteChangedError``. ``None``:
+            any.
     """
 
     path: str
@@ -49,7 +50,7 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """What a store says of an object.
+    """What a store says about an object.
 
     Attributes:
         path: Path, relative to the root of the store.

@@ -42,7 +42,7 @@ class RemoteObject:
 
     @classmethod
     def _of_file(cls, file: Any) -> "RemoteObject":
-        """What a file of fsspec is of, open or not yet."""
+        """The object of an fsspec file, open or not."""
         return cls(RemoteStore._of_system(file.fs), file.fs.unstrip_protocol(file.path))
 
     @property
@@ -59,7 +59,7 @@ class RemoteObject:
         return self.store._get(self.path, self.etag)
 
     def __spdl_open__(self) -> "Buffer | ObjectBlocks":
-        """The whole object if it is small, or else what native code reads the parts from that it needs."""
+        """The whole object if it is small, else an ``ObjectBlocks`` from which native code reads parts."""
         from ._blocks import open_blocks
 
         return open_blocks(self.store, self.path, self.etag)
@@ -70,5 +70,5 @@ class RemoteObject:
 
 @lru_cache(maxsize=64)
 def _store_at(root: str) -> RemoteStore:
-    """The store of a bucket or host, so that all objects in it share connections. Its limit only bounds memory."""
+    """The store of a bucket or host, so that all objects in it share connections. The limit only bounds memory."""
     return RemoteStore(root)

@@ -1,4 +1,4 @@
-"""Requests by obstore, whose calls release the GIL; its errors become those of the package."""
+"""Requests by obstore, whose calls release the GIL. Converts its errors to those of this package."""
 
 import math
 import os
@@ -34,7 +34,7 @@ _ADVICE = {
     RemoteTimeoutError: "check the network, or use a larger timeout",
     RemoteUnavailableError: "check the network and the endpoint",
 }
-# Without other credentials, the ones of the machine are asked for, where it is one of the provider's.
+# Without other credentials, obstore asks for the machine's own, if the machine belongs to the provider.
 _NO_CREDENTIALS = r"169\.254\.169\.254|metadata\.google|[Cc]redential"
 # The local file system and broken connections have no HTTP status.
 _WORDS: tuple[tuple[str, type[RemoteError]], ...] = (
@@ -49,7 +49,7 @@ _ENDPOINT_VARIABLES = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"
 
 
 class ObstoreClient:
-    """A store of obstore, made for the process that uses it.
+    """A store of obstore, created in the process that uses it.
 
     Args:
         options: Configuration of obstore for this kind of store; ``client_options`` has that of its HTTP client.
@@ -62,9 +62,9 @@ class ObstoreClient:
         self._client_options = dict(options.get("client_options", {}))
         if _is_http(url, options):
             self._client_options.setdefault("allow_http", True)
-        # By time limit: obstore has limits per store, not per request.
+        # Stores by time limit: obstore has limits per store, not per request.
         self._stores: dict[int, Any] = {}
-        self._usual: tuple[float, Any] = (0.0, None)  # of the last request
+        self._usual: tuple[float, Any] = (0.0, None)  # that of the last request
         self._store_for(32.0)  # wrong options fail here
 
     def fetch(
@@ -80,8 +80,8 @@ class ObstoreClient:
         fetched = self._fetch(path, span, etag, unless, most, seconds)
         if span is not None and span[1] > fetched.size:
             raise RemoteRangeError(
-                f"cannot read bytes {span[0]} to {span[1]} of {self._name(path)}: it has only {fetched.size}; make the"
-                " index of it again",
+                f"cannot read bytes {span[0]} to {span[1]} of {self._name(path)}: it has only {fetched.size};"
+                " rebuild the index",
                 url=self._name(path),
                 action="read",
             )
@@ -99,7 +99,7 @@ class ObstoreClient:
         most: int,
         seconds: float,
     ) -> Fetched:
-        """What there is of a range."""
+        """Fetch a range, as far as it exists."""
         options: dict[str, Any] = {}
         if span is not None:
             options["range"] = span
@@ -153,7 +153,7 @@ class ObstoreClient:
             raise self._translated(exc, "read", path) from exc
         if len(data) == stop - start:  # type: ignore[arg-type]  # obstore's buffers have a length
             return data
-        # The object or the answer ends early: this call tells which.
+        # The object or the answer ends early: this call finds out which.
         whole = self.fetch(path, span, etag=None, unless=None, most=0, seconds=seconds).data
         assert whole is not None
         return whole
@@ -182,13 +182,13 @@ class ObstoreClient:
         return etag
 
     def _as_answered(self, etag: str | None) -> str | None:
-        """The ETag in a list as requests for the object have it: Azure lists them without quotes."""
+        """An ETag from a list, in the form that requests for the object have: Azure lists ETags without quotes."""
         if etag is None or self._url.startswith(("file:", "memory:")) or etag.startswith(('"', "W/")):
             return etag
         return f'"{etag}"'
 
     def _store_for(self, seconds: float) -> Any:
-        """The store whose requests end within ``seconds``, and not much earlier: limits are powers of two."""
+        """The store whose requests end within ``seconds``, but not much earlier: limits are powers of two."""
         usual, store = self._usual
         if seconds == usual:
             return store
@@ -233,7 +233,7 @@ class ObstoreClient:
         url = self._name(path)
         reason = _short(exc)
         if kind is RemoteChangedError:
-            reason = f"it is not version {etag} any more"
+            reason = f"it no longer has version {etag}"
         advice = _ADVICE.get(kind)
         if name == "NotSupportedError" and "Range" in text:
             advice = "the server sends whole objects only: read them with get(), or through a cache of whole objects"
@@ -244,8 +244,8 @@ class ObstoreClient:
 
 
 def _is_http(url: str, options: Mapping[str, Any]) -> bool:
-    """Whether the user named a server without TLS: obstore speaks with none unless it is told so once more."""
-    # That of Google's is within the text of a key.
+    """Whether the user named a server without TLS: obstore needs an extra option for those."""
+    # Google's endpoint is inside the text of a key.
     if url.startswith("http:") or any("http://" in str(value) for value in options.values()):
         return True
     return os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true" or any(
@@ -286,7 +286,7 @@ def _kind_of(exc: Exception, name: str, text: str) -> type[RemoteError]:
 
 
 def _short(exc: Exception) -> str:
-    """What obstore says, without the dump of its state."""
+    """obstore's message, without the dump of its state."""
     text = str(exc).partition("\n\nDebug source")[0]
     text = " ".join(text.split())
     match = re.search(r"Error performing \w+ \S+ in \S+ - (.*)", text)

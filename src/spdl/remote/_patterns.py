@@ -8,7 +8,7 @@ _SPECIAL = re.compile(r"[*?\[]")
 
 
 def fixed_prefix(pattern: str) -> str:
-    """The folder that all matching paths are in: what a store can be asked for. Empty for the root."""
+    """The folder that contains all matching paths, which a store can list. Empty for the root."""
     match = _SPECIAL.search(pattern)
     literal = pattern if match is None else pattern[: match.start()]
     return literal[: literal.rfind("/") + 1]

@@ -1,7 +1,7 @@
-"""Which process and which thread this is, without a system call.
+"""Identifies the current process and thread without a system call.
 
-``os.getpid()`` is one, and takes the interpreter along: in 8 threads that read parts of 10 kB it costs each of them a
-tenth of its time. A forked child runs the hook below before anything else of it can run.
+``os.getpid()`` is a system call made with the GIL held: in 8 threads that read parts of 10 kB it costs each of them a
+tenth of its time. A forked child runs the hook below before any other code.
 """
 
 import os
@@ -11,10 +11,10 @@ __all__ = ["CURRENT"]
 
 
 class _Process:
-    """The process that this is.
+    """The current process.
 
     Attributes:
-        number: Another one in each process that is forked from the one before.
+        number: A different number in each forked child.
         main_thread: Ident of the main thread.
     """
 

@@ -1,4 +1,4 @@
-"""Merging ranges of bytes that are close to each other, so that one request reads them all."""
+"""Merges byte ranges that are close to each other, so that one request reads them all."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,10 +8,10 @@ __all__ = ["Span", "coalesce"]
 
 @dataclass(slots=True)
 class Span:
-    """A range to request, and which of the wanted ranges are in it.
+    """A range to request, and the wanted ranges in it.
 
     Attributes:
-        members: Positions among the wanted ranges.
+        members: Indices of the wanted ranges.
     """
 
     start: int
@@ -25,7 +25,7 @@ def coalesce(ranges: Sequence[tuple[int, int]], *, gap: int, largest: int) -> li
     Each range is in exactly one span, except empty ones, which are in none. Ranges may overlap and come in any order.
 
     Args:
-        gap: Most bytes between two ranges that are read for nothing.
+        gap: Most unneeded bytes to read between two ranges.
         largest: Most bytes of a span of several ranges, which bounds the memory for a request.
     """
     spans: list[Span] = []

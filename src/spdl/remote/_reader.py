@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 __all__ = ["open_reader"]
 
-#: Bytes per request: few enough for a reader that jumps, and enough for one that reads on.
+#: Bytes per request: small enough for random access, large enough for sequential reading.
 _BLOCK = 1024 * 1024
 
 
 class _Reader(io.RawIOBase):
-    """One version of an object, by requests of ranges."""
+    """One version of an object, read by range requests."""
 
     def __init__(self, store: "RemoteStore", info: ObjectInfo) -> None:
         self._store, self._info = store, info
@@ -56,5 +56,5 @@ class _Reader(io.RawIOBase):
 
 
 def open_reader(store: "RemoteStore", info: ObjectInfo) -> io.BufferedReader:
-    """A buffered file of that version of an object."""
+    """Return a buffered file of that version of an object."""
     return io.BufferedReader(_Reader(store, info), _BLOCK)

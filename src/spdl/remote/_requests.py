@@ -1,4 +1,4 @@
-"""Requests to one store: over the connections of this process, with attempts, and so that they can be given up."""
+"""Requests to one store: over the connections of this process, with retries, and interruptible."""
 
 from collections.abc import Callable
 from threading import get_ident
@@ -22,14 +22,15 @@ PART = 32 * 1024 * 1024
 
 
 class Requests:
-    """Requests of any number of threads, and of any process: each connects at its first request.
+    """Requests from any number of threads and processes: each process connects at its first request.
 
-    In the main thread, they can be interrupted by handlers of signals.
+    In the main thread, signal handlers can interrupt them.
 
     Args:
-        connect: Makes the connections of a process.
+        connect: Function that makes the connections of a process.
         attempts: How often each request is tried.
-        interruptible: How all requests are made, if one thread at a time makes them. ``None``: as the thread needs it.
+        interruptible: How to make all requests, if only one thread at a time makes them. ``None``: chosen for each
+            thread.
     """
 
     __slots__ = ("_connect", "_interruptible", "_made", "_main_thread", "_process", "attempts")
@@ -45,7 +46,7 @@ class Requests:
         self._made: Client | None = None
 
     def otherwise(self, attempts: Attempts, interruptible: Interruptible) -> "Requests":
-        """Requests over the same connections that are made in another way."""
+        """Requests over the same connections, with other settings."""
         self._client()
         other = Requests(self._connect, attempts, interruptible)
         other._made, other._process = self._made, self._process
@@ -89,7 +90,7 @@ class Requests:
         )
 
     def fetch_span(self, path: str, start: int, stop: int, etag: str | None) -> "Buffer":
-        """A range of any size, which is not empty."""
+        """A non-empty range of any size."""
         if stop - start <= PART and etag is None:
             return self.fetch_range(path, (start, stop))
         if stop - start <= PART:
@@ -101,8 +102,8 @@ class Requests:
             etag = etag if etag is not None else fetched.etag
         return whole
 
-    # These two are what a loop over small objects or parts consists of, so they make the first attempt themselves. Each
-    # call in between costs as much as a hundredth of a request, and more where many threads wait for the interpreter.
+    # A loop over small objects or parts spends its time in these two methods, so they make the first attempt
+    # themselves. Each intermediate call costs a hundredth of a request, and more if many threads wait for the GIL.
 
     def fetch_whole(self, path: str) -> "Buffer | None":
         """A whole object of any version. ``None``: it takes several requests."""
@@ -147,5 +148,5 @@ class Requests:
         return made
 
 
-# Clients that a parent process made. Freeing them here could need its threads.
+# Clients made by a parent process. Freeing them here could need the parent's threads.
 _INHERITED: list[Any] = []

@@ -1,4 +1,4 @@
-"""Numbers of bytes, as numbers or as text such as ``"200GiB"``."""
+"""Parses sizes in bytes: numbers, or text such as ``"200GiB"``."""
 
 import re
 from fractions import Fraction

@@ -1,13 +1,13 @@
-"""How much of a disk a cache may fill: one account for all processes, and the eviction of what was not used longest.
+"""Disk space of a cache: one account for all processes, and eviction of the least recently used files.
 
-The number of bytes in the folder never exceeds the limit, whenever a process is killed:
+The number of bytes in the folder never exceeds the limit, even if a process is killed at any moment:
 
 1. Under a lock of the whole folder (``flock``), the bytes of a new file are added to the account, after older files
-   were removed if necessary. Then its temporary file gets its full length, so that it counts in every later listing.
+  were removed if necessary. Then the temporary file gets its full length, so that it counts in every later listing.
 2. Without that lock, the file is filled, and renamed.
 
 A process killed in between leaves an account that is too high, which the next listing corrects, or a temporary file.
-Temporary files are locked by who fills them, so one that can be locked was left behind, and is removed.
+A temporary file is locked by the process that fills it, so one that can be locked was left behind, and is removed.
 """
 
 import fcntl
@@ -23,11 +23,11 @@ __all__ = ["Reserved", "Space"]
 
 #: Files occupy whole blocks of the file system.
 _BLOCK = 4096
-#: After an eviction, the share of the limit that is filled at most, so that folders are rarely listed.
+#: The largest share of the limit that is filled after an eviction, so that folders are rarely listed.
 _FILLED = 0.9
 #: How long another process may hold the lock, in seconds: it may list many files.
 _PATIENCE = 10.0
-#: How long after that nobody waits for it again.
+#: How long after that no thread waits for the lock again.
 _REST = 10.0
 _TEMPORARY = "tmp"
 _ACCOUNT = "account"
@@ -58,7 +58,7 @@ class Reserved:
         """Unlock the file; remove it if it was not renamed."""
         with suppress(OSError):
             os.unlink(self.path)
-        # A child forked meanwhile has the descriptor too, so closing alone would not unlock it.
+        # A child forked in between has the descriptor too, so closing alone would not unlock it.
         with suppress(OSError):
             fcntl.flock(self.descriptor, fcntl.LOCK_UN)
         os.close(self.descriptor)
@@ -77,10 +77,10 @@ class Space:
         self._busy_until = 0.0
 
     def reserve(self, num_bytes: int) -> Reserved | None:
-        """A temporary file of that length; ``None``: it is larger than the limit.
+        """Return a temporary file of that length; ``None``: it is larger than the limit.
 
         Raises:
-            OSError: The folder cannot be written, or the lock is held by a process that does not give it back.
+            OSError: The folder cannot be written, or another process does not release the lock.
         """
         charge = _charged(num_bytes)
         if charge > self._limit:
@@ -106,7 +106,7 @@ class Space:
         return sum(size for _, size, _ in self._files())
 
     def _make_room(self, charge: int) -> int:
-        """Remove what was left behind, and, if necessary, the files not used longest; the number of bytes left."""
+        """Remove abandoned files and, if necessary, the least recently used ones. Return the remaining bytes."""
         files = sorted(self._files(remove_abandoned=True))
         used = sum(size for _, size, _ in files)
         if used + charge <= self._limit:
@@ -137,7 +137,7 @@ class Space:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        """The account, while no other thread or process has it."""
+        """The account, locked against other threads and processes."""
         with self._mutex_of_process():
             os.makedirs(os.path.join(self._folder, _TEMPORARY), exist_ok=True)
             path = os.path.join(self._folder, _ACCOUNT)
@@ -152,7 +152,7 @@ class Space:
                 os.close(account)
 
     def _lock(self, account: int, path: str) -> None:
-        """Wait for the lock, but not for ever: a stopped process may hold it."""
+        """Wait for the lock, with a time limit: a stopped process may hold it."""
         deadline = time.monotonic() + _PATIENCE
         pause = 0.0005
         while True:
@@ -186,7 +186,7 @@ def _read_account(account: int) -> int | None:
 
 
 def _remove_abandoned(path: str) -> bool:
-    """Remove a temporary file that nobody fills."""
+    """Remove a temporary file that no process is filling."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError:

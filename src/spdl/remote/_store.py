@@ -33,9 +33,9 @@ T = TypeVar("T")
 Infos: TypeAlias = list[ObjectInfo]
 Several: TypeAlias = list[bytes]
 
-#: Ranges this close to each other are read by one request: a request costs more than that many bytes.
+#: One request reads ranges this close to each other: a request costs more than this many bytes.
 GAP = 64 * 1024
-# How often a read begins again because the object was replaced meanwhile.
+# How often a read restarts because the object was replaced in the meantime.
 _MOST_VERSIONS = 3
 
 
@@ -48,19 +48,20 @@ class RemoteStore:
         names = [info.path for info in store.list("*.jpg")]
         builder = PipelineBuilder().add_source(names).pipe(store.get, concurrency=16)
 
-    Making one opens nothing. Each process makes its own connections at the first use, so a store can be pickled, and
-    used before and after a fork. Requests release the GIL. Those that fail for a passing reason (throttling, 5xx,
-    broken connections, time limits) are repeated, with random pauses and up to one deadline.
+    Creating it opens nothing. Each process makes its own connections at the first use, so a store can be pickled, and
+    used before and after a fork. Requests release the GIL. Requests that fail for a temporary reason (throttling, 5xx,
+    broken connections, time limits) are retried, with random pauses, until one deadline.
 
     Args:
         url: Root of all paths: ``s3://bucket/folder``, ``gs://``, ``az://container/``, ``https://host/``,
-            ``file:///folder``, or a :class:`~pathlib.Path`. Any other scheme is opened by fsspec, if that and the
-            package for the scheme are installed.
-        cache: Keeps what was read on a local disk, for all processes that have the same folder.
+            ``file:///folder``, or a :class:`~pathlib.Path`. fsspec opens any other scheme, if it and the package for
+            the scheme are installed.
+        cache: Keeps data on a local disk, for all processes that use the same folder.
         options: Configuration, as for the stores of obstore: ``region``, ``endpoint``, ``skip_signature``,
-            ``access_key_id`` and so on; ``client_options`` is that of the HTTP client. What is not given is taken from
-            the environment variables of the provider, such as ``AWS_REGION``. For fsspec: its storage options.
-        timeout: Limit in seconds for a request with all its attempts. Objects of more than 32 MiB take several.
+            ``access_key_id`` and so on; ``client_options`` configures the HTTP client. Other settings come from the
+            provider's environment variables, such as ``AWS_REGION``. For fsspec: its storage options.
+        timeout: Limit in seconds for a request with all its attempts. Objects of more than 32 MiB take several
+            requests.
         attempts: Most attempts per request.
 
     Raises:
@@ -93,11 +94,12 @@ class RemoteStore:
         self._options = dict(options or {})
         self._begin(Attempts(most=attempts, seconds=float(timeout)))
         if _is_obstores(self._url):
-            # Now rather than at the first request: a process forked while another thread imports cannot do it itself.
+            # Now rather than at the first request: a process forked while another thread imports the module cannot
+            # import it.
             import_obstore(self._url)
 
     def _begin(self, attempts: Attempts) -> None:
-        # What the cache knows the store by: equal paths at different endpoints are different objects.
+        # The name of the store in the cache: equal paths at different endpoints are different objects.
         self._key = f"{self._options.get('endpoint', '')}|{self._url}"
         self._requests = Requests(partial(_connect, self._url, self._options), attempts)
         # Versions that this process has seen, so that a cached object is validated once per process.
@@ -105,7 +107,7 @@ class RemoteStore:
 
     @classmethod
     def _of_system(cls, system: Any) -> "RemoteStore":
-        """The files of a file system of fsspec that there is already. Paths are whole URLs."""
+        """The files of an existing fsspec file system. Paths are whole URLs."""
         store = cls("fsspec://")
         store._url = ""
         store._requests = Requests(partial(FsspecClient.of, system), store._requests.attempts)
@@ -167,7 +169,7 @@ class RemoteStore:
         return self.head(path).size
 
     def refresh(self) -> None:
-        """Forget which versions of objects were seen, so that cached ones are validated again, by a request each."""
+        """Forget which versions of objects were seen, so that each cached object is validated again by one request."""
         self._versions.clear()
 
     # ------------------------------------------------------------------------------------------------------- reading
@@ -177,7 +179,7 @@ class RemoteStore:
 
         Args:
             path: Path below the root.
-            etag: Version that it must have, as ``head`` and ``list`` tell it.
+            etag: Version that it must have, as returned by ``head`` and ``list``.
 
         Raises:
             RemoteNotFoundError: There is no such object.
@@ -242,22 +244,22 @@ class RemoteStore:
     def open(self, path: str) -> "io.BufferedReader":
         """A seekable binary file that reads an object in blocks, for code that needs a file.
 
-        The version is that at the time of the call: if the object is replaced meanwhile, reading raises
-        ``RemoteChangedError``. Errors of opening are those of ``head``.
+        The version is the one at the time of the call: if the object is replaced later, reading raises
+        ``RemoteChangedError``. Opening raises the same errors as ``head``.
         """
         return open_reader(self, self._version(path))
 
     # ------------------------------------------------------------------------------------------------------- writing
 
     def put(self, path: str, data: "Buffer") -> str | None:
-        """Write an object, replacing one of that path. Readers see the old one or the new one, nothing between.
+        """Write an object, replacing an existing one. Readers see either the old object or the new one.
 
         Returns:
-            Version of the new object, if the store tells it.
+            Version of the new object, if the store reports it.
 
         Raises:
             RemoteDeniedError: The credentials are missing or do not suffice.
-            RemoteError: As for ``get``; or the store, such as a web server, accepts no objects.
+            RemoteError: As for ``get``; or the store, such as a web server, does not accept objects.
         """
         _check_path(path)
         self._versions.pop(path, None)
@@ -266,7 +268,7 @@ class RemoteStore:
     # ------------------------------------------------------------------------------------------ versions and the cache
 
     def _with(self, attempts: Attempts, interruptible: Interruptible) -> "RemoteStore":
-        """The same store, with the same connections, that makes its requests in another way."""
+        """The same store with the same connections, but other settings for requests."""
         other = object.__new__(RemoteStore)
         other.__dict__.update(self.__dict__)
         other._requests = self._requests.otherwise(attempts, interruptible)
@@ -277,7 +279,7 @@ class RemoteStore:
         cache = self._cache
         if cache is not None:
             version = self._versions.get(path)
-            if version is not None and (etag is None or version.etag == etag):  # the shortest way to a second epoch
+            if version is not None and (etag is None or version.etag == etag):  # the fast path in a second epoch
                 data = cache._read_whole(self._key, version)
                 if data is not None:
                     return data
@@ -344,7 +346,7 @@ class RemoteStore:
         )
 
     def _unchanged(self, path: str, etag: str | None, read: Callable[[], T]) -> T:
-        """Read again if the object was replaced meanwhile and any version will do, or the known one is outdated."""
+        """Read again if the object was replaced and any version is accepted, or if the known version is outdated."""
         for _ in range(_MOST_VERSIONS - 1):
             had = self._versions.get(path)
             try:
@@ -361,7 +363,7 @@ class RemoteStore:
     def _changed(self, path: str, found: str | None, wanted: str) -> RemoteChangedError:
         url = self.url_of(path)
         return RemoteChangedError(
-            f"cannot read {url}: it is version {found}, not {wanted}; make the index of it again",
+            f"cannot read {url}: it is version {found}, not {wanted}; rebuild the index",
             url=url,
             action="read",
         )
@@ -369,7 +371,7 @@ class RemoteStore:
     def _beyond(self, path: str, start: int, stop: int, size: int) -> RemoteRangeError:
         url = self.url_of(path)
         return RemoteRangeError(
-            f"cannot read bytes {start} to {stop} of {url}: it has only {size}; make the index of it again",
+            f"cannot read bytes {start} to {stop} of {url}: it has only {size}; rebuild the index",
             url=url,
             action="read",
         )

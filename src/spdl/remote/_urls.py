@@ -8,7 +8,7 @@ from ._errors import RemoteError
 
 __all__ = ["OBSTORE_SCHEMES", "as_root", "split_object_url"]
 
-#: What obstore reads. ``memory`` is a store of one process, for tests.
+#: Schemes that obstore reads. ``memory`` is a store inside one process, for tests.
 OBSTORE_SCHEMES = frozenset(
     ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https", "file", "memory")
 )

@@ -1,8 +1,9 @@
-"""Saving where a training run is in its data, and going on from there.
+"""Saves the position of a training run in its data, and continues from there.
 
-``state_dict()`` and ``load_state_dict()`` of pipelines and loaders give and take states. This module keeps them in
-files, joins those of all ranks, and changes them; and it makes logged batches again. It does not import torch, and
-pipelines only for that. Names are imported lazily, on first use: every pipeline imports a part of this package.
+``state_dict()`` of pipelines and loaders returns a state, and ``load_state_dict()`` takes one. This package saves
+states in files, merges the states of all ranks, skips batches, and reproduces logged batches. It does not import torch;
+it imports pipelines only to reproduce batches. Names are imported on first use, because every pipeline imports a part
+of this package.
 """
 
 from typing import TYPE_CHECKING
@@ -29,5 +30,5 @@ _MODULE_OF = {
     "skip": "._skip",
 }
 
-if not TYPE_CHECKING:  # or a type checker would take any name for one of this module
+if not TYPE_CHECKING:  # otherwise a type checker would accept any name
     __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)

@@ -1,11 +1,11 @@
 """The text form of states: one JSON document under one key of a flat dictionary.
 
-A state is ``{"spdl": "<json>"}``. So it survives everything that checkpoints do to it: ``json``, ``pickle``,
-``torch.save``, and torch's distributed checkpoint, which flattens dictionaries and would split a nested one into keys.
-The text is compact and ASCII, with sorted keys, so equal documents have equal texts.
+A state is ``{"spdl": "<json>"}``. So it survives all checkpoint formats: ``json``, ``pickle``, ``torch.save``, and
+torch's distributed checkpoint, which flattens dictionaries and would split a nested one into keys. The text is compact
+and ASCII, with sorted keys, so equal documents have equal texts.
 
-Two kinds of documents are checked to their last key, because other modules calculate with them: that of a pipeline, and
-that of all ranks together (:func:`spdl.resume.gather`). Unknown keys are kept: they do not change the meaning of the
+Two kinds of documents are checked completely, because other modules calculate with them: that of a pipeline, and the
+gathered one of all ranks (:func:`spdl.resume.gather`). Unknown keys are kept: they do not change the meaning of the
 others.
 """
 
@@ -33,10 +33,10 @@ def encode(document: Mapping[str, Any]) -> dict[str, str]:
     """Return the state of a document: ``{"spdl": "<json>"}``.
 
     Args:
-        document: Values that JSON has, with text as keys, and ``"kind"``. ``"version"`` is added.
+        document: JSON values with string keys, including ``"kind"``. ``"version"`` is added.
 
     Raises:
-        ResumeError: A value is not one that JSON has; NaN and infinity are not.
+        ResumeError: A value cannot be written as JSON; NaN and infinity cannot.
     """
     try:
         text = json.dumps({**document, "version": VERSION}, separators=(",", ":"), sort_keys=True, allow_nan=False)
@@ -49,15 +49,15 @@ def encode(document: Mapping[str, Any]) -> dict[str, str]:
 
 
 def decode(state: object, what: str) -> dict[str, Any]:
-    """Return the document of a state, after checking it.
+    """Check a state and return its document.
 
     Args:
-        state: What the user gave: a dictionary as :func:`encode` returns it.
-        what: What it is about to be used for, for the message: ``"the pipeline"``, ``"rank 3"``.
+        state: The user's state: a dictionary as returned by :func:`encode`.
+        what: What it will be used for, for messages: ``"the pipeline"``, ``"rank 3"``.
 
     Raises:
-        ResumeError: It is not such a dictionary; its text is truncated or not JSON; it is of another version; a key is
-            missing or has a value that cannot be.
+        ResumeError: It is not such a dictionary; its text is truncated or not JSON; it has another version; a key is
+            missing or has an invalid value.
     """
     if not isinstance(state, Mapping):
         raise ResumeError(
@@ -91,9 +91,9 @@ def decode(state: object, what: str) -> dict[str, Any]:
 def describe_difference(saved: list[Any], own: list[Any]) -> str | None:
     """Return where two fingerprints differ, in words; ``None`` if they are equal.
 
-    A fingerprint has one entry for each stage, in their order: ``["pipe", "decode"]``, ``["aggregate", 32, true]``.
+    A fingerprint has one entry for each stage, in order: ``["pipe", "decode"]``, ``["aggregate", 32, true]``.
     """
-    # What JSON makes of it: tuples are lists there.
+    # Convert as JSON does: tuples become lists.
     own = json.loads(json.dumps(own))
     for number, (one, other) in enumerate(zip(saved, own, strict=False)):
         if one != other:
@@ -195,7 +195,7 @@ def _check_epoch(epoch: Any, check: _Check, where: str) -> None:
 
 
 class _Check:
-    """Raises with the place in the document, what is accepted there, and what it has."""
+    """Raises errors that name the place in the document, what is accepted there, and the actual value."""
 
     def __init__(self, what: str) -> None:
         self._what = what

@@ -1,13 +1,14 @@
-"""Elastic arithmetic: the positions that one number of ranks has not consumed, distributed over another number.
+"""Elastic resume: distributes the positions that one number of ranks has not consumed over another number of ranks.
 
-Each rank of a world has every ``world``-th position of an order that all ranks agree on. When they stop, some of its
-positions are consumed, others have been issued and are not, and those from some position on have never been issued.
-The positions of an epoch that no rank has consumed, ascending, are again an order that all agree on; rank ``r`` of the
+Each rank of a world has every ``world``-th position of an order that all ranks agree on. When the ranks stop, some of
+their positions are consumed, some are issued but not consumed, and all later ones were never issued. The positions of
+an epoch that no rank has consumed, in ascending order, are again an order that all ranks agree on; rank ``r`` of the
 new world gets every ``world``-th of *these*. So each position is issued exactly once, whatever the two worlds are, and
 if the ranks had stopped at the same step, global batches of a fixed size have the same positions in every world.
 
 The last round may have fewer positions than there are ranks. The sampler's ``ddp_drop_last_distributed_round`` decides
-about it, as at the end of every epoch. What is dropped is part of the documents (``"dropped"``) and is logged.
+whether they are dropped, as at the end of every epoch. Dropped positions are stored in the documents (``"dropped"``)
+and logged.
 
 Terms: a *local* number counts the positions of one rank, in the order in which it issues them: 0, 1, 2 ... A *global*
 position counts those of all ranks.
@@ -30,22 +31,22 @@ __all__ = ["combine", "document_for", "issue_order", "unconsumed"]
 
 Document = dict[str, Any]
 
-#: How many epochs at once may have positions that are left. Ranks at the same step have two.
+#: How many epochs may have remaining positions at the same time. Ranks at the same step have two.
 _MAX_EPOCHS: Final = 1000
 
 
 def combine(documents: Sequence[Document]) -> Document:
-    """Join the documents of all ranks of one world to one, from which each rank of any world can go on.
+    """Merge the documents of all ranks of one world into one, from which each rank of any world can continue.
 
     Args:
-        documents: In any order if their sources know their rank. Ranks that read the same positions, as ranks of tensor
-            parallelism do, may all give theirs: those of one rank must then be equal.
+        documents: In any order if their sources know their rank. Ranks that read the same positions, as in tensor
+            parallelism, may all pass theirs; documents of the same rank must then be equal.
 
     Returns:
-        Of kind ``"gathered"``, with the documents in the order of their ranks.
+        A document of kind ``"gathered"``, with the documents in the order of their ranks.
 
     Raises:
-        ResumeError: They are not those of all ranks of one world, or of different pipelines.
+        ResumeError: They are not the documents of all ranks of one world, or are from different pipelines.
     """
     if not documents:
         raise ResumeError("cannot gather states: there are none")
@@ -66,19 +67,20 @@ def combine(documents: Sequence[Document]) -> Document:
 
 
 def document_for(document: Document, rank: int, world: int) -> Document:
-    """Return the document from which rank ``rank`` of ``world`` ranks goes on.
+    """Return the document from which rank ``rank`` of ``world`` ranks continues.
 
     Args:
-        document: What :func:`spdl.resume._document.decode` returned: of one rank, or gathered from all.
-        rank: Of the sources that go on: of the process, where its samplers have one; else 0.
+        document: Result of :func:`spdl.resume._document.decode`: of one rank, or gathered from all.
+        rank: Rank of the sources that continue: the rank of the process if its samplers have one, else 0.
         world: The number of ranks.
 
     Returns:
-        Of the kind of the gathered documents, never ``"gathered"``. In the same world it is what that rank saved. In
-        another one, each epoch has ``"todo"``: the rank's global positions, which it issues before the next epoch.
+        A document of the same kind as the gathered ones, never ``"gathered"``. In a world of the same size, it is the
+        document that this rank saved. In another world, each epoch has ``"todo"``: the rank's global positions, which
+        it issues before the next epoch.
 
     Raises:
-        ResumeError: It is the document of another rank or world, or it cannot be distributed over other ranks.
+        ResumeError: It belongs to another rank or world, or it cannot be distributed over other ranks.
     """
     if document["kind"] != "gathered":
         return _moved(document, rank, world)
@@ -106,8 +108,8 @@ def issue_order(source: Document, epoch: Document | None) -> RangeChain:
     """Return the global positions that the rank of a source issues in an epoch, in this order.
 
     Args:
-        source: Of a document of a pipeline. Its ``"length"`` is known.
-        epoch: One of its epochs; ``None``: one that it does not have.
+        source: Source in a pipeline's document. Its ``"length"`` is known.
+        epoch: One of its epochs; ``None``: an epoch that it does not have.
     """
     if epoch is not None and "todo" in epoch:
         return RangeChain.from_json(epoch["todo"])
@@ -118,8 +120,8 @@ def unconsumed(epoch: Document, length: int) -> Ranges:
     """Return the local numbers of a rank that it has not consumed in an epoch.
 
     Args:
-        epoch: Of a document of a pipeline.
-        length: How many positions the rank has in it.
+        epoch: Epoch in a pipeline's document.
+        length: Number of the rank's positions in it.
     """
     high: int = epoch.get("high", 0)
     return Ranges.from_json(epoch.get("holes", [])) | Ranges([(high, length)])
@@ -134,7 +136,7 @@ def _dealt_length(source: Document) -> int:
 
 
 def _one_per_rank(documents: Sequence[Document]) -> list[Document]:
-    """The documents of pipelines in the order of their ranks, one for each."""
+    """The documents of pipelines in the order of their ranks, one per rank."""
     for number, document in enumerate(documents):
         difference = describe_difference(documents[0]["fingerprint"], document["fingerprint"])
         if difference is not None or len(document["sources"]) != len(documents[0]["sources"]):
@@ -197,7 +199,7 @@ def _rank_of(document: Document) -> int:
 
 
 def _what_is_left(document: Document) -> object:
-    """What is equal for two documents that go on with the same items, however far each has read ahead."""
+    """A value that is equal for two documents with the same remaining items, however far each has read ahead."""
     sources = []
     for source in document["sources"]:
         epochs = []
@@ -212,7 +214,7 @@ def _what_is_left(document: Document) -> object:
 
 
 def _moved(document: Document, rank: int, world: int) -> Document:
-    """The document of one rank, as that of another one of the same world where that makes no difference."""
+    """Convert the document of one rank to that of another rank of the same world, if both issue the same positions."""
     found = copy.deepcopy(document)
     for number, source in enumerate(found.get("sources", [])):
         saved = source["rank"], source["world"]
@@ -233,23 +235,23 @@ def _moved(document: Document, rank: int, world: int) -> Document:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one rank has to do with one epoch."""
+    """One rank's part of one epoch."""
 
     order: RangeChain  #: its global positions
-    left: Ranges  #: local numbers of those that are not consumed
-    parts: dict[str, Any]  #: outputs that are consumed, of positions that are not
-    dropped: Ranges | None  #: what the distribution that made ``todo`` dropped; ``None``: there was none
-    dropped_parts: dict[str, Any]  #: outputs of those that are consumed, by their global positions
-    is_over: bool  #: the rank has come to the end of the epoch
+    left: Ranges  #: local numbers of positions that are not consumed
+    parts: dict[str, Any]  #: consumed outputs of positions that are not fully consumed
+    dropped: Ranges | None  #: positions dropped by the distribution that made ``todo``; ``None``: there was none
+    dropped_parts: dict[str, Any]  #: consumed outputs of the dropped positions, by global position
+    is_over: bool  #: the rank has reached the end of the epoch
 
 
 def _deal(sources: list[Document], number: int, rank: int, world: int) -> Document:
-    """The part of a document that is about one source, for rank ``rank`` of ``world``, from those of all ranks."""
+    """The entry of one source in the document of rank ``rank`` of ``world``, computed from the entries of all ranks."""
     first = sources[0]
     _check_dealt(sources, number, world)
     found = {**first, "rank": rank, "world": world, "epochs": [], "ended": all(source["ended"] for source in sources)}
     listed = [epoch["epoch"] for source in sources for epoch in source["epochs"]]
-    # Also those between: a rank may be past one that another has not begun.
+    # Includes the epochs in between: a rank may be past an epoch that another has not begun.
     numbers = range(min(listed), max(listed) + 1) if listed else range(0)
     if len(numbers) > _MAX_EPOCHS:
         raise ResumeError(
@@ -258,7 +260,7 @@ def _deal(sources: list[Document], number: int, rank: int, world: int) -> Docume
         )
     for each in numbers:
         dealt = _deal_epoch([_part_of(source, each) for source in sources], first, each, rank, world)
-        # Those that are over are left out, as long as the rest is in a row, and there is one.
+        # Finished epochs are left out, as long as the remaining ones are consecutive and there is at least one.
         if found["epochs"] or dealt["todo"] or dealt["dropped"] or each == numbers[-1]:
             found["epochs"].append(dealt)
     return found
@@ -272,13 +274,13 @@ def _check_dealt(sources: list[Document], number: int, world: int) -> None:
     elif first["length"] is None:
         reason = "its length is not known"
     elif len(sources) > 1 and first["world"] == 1:
-        reason = "it knows of no ranks. Give its sampler rank= and world_size="
+        reason = "it does not know its rank. Give its sampler rank= and world_size="
     elif any(epoch.get("iterator") is not None for source in sources for epoch in source["epochs"]):
         reason = "it has the state of an iterator, which cannot be divided"
     elif any(epoch.get("lost") for source in sources for epoch in source["epochs"]):
         reason = (
             "it has refilled positions that were lost in this epoch, and their replacements belong to the ranks that "
-            "saved. Go on with as many ranks until the epoch ends"
+            "saved. Continue with the same number of ranks until the epoch ends"
         )
     if reason is not None:
         raise ResumeError(
@@ -291,12 +293,14 @@ def _part_of(source: Document, number: int) -> _Part:
     epoch = next((epoch for epoch in epochs if epoch["epoch"] == number), None)
     order = issue_order(source, epoch)
     if epoch is None:
-        # Before its oldest epoch, or between two of them, it has consumed all; after the last one, nothing.
+        # The rank has consumed all of the epochs before its oldest one or between two of them, and nothing after its
+        # last one.
         has_begun = bool(epochs) and number < epochs[-1]["epoch"]
         is_over = has_begun or source["ended"]
         return _Part(order, Ranges() if is_over else Ranges([(0, len(order))]), {}, None, {}, is_over)
     dropped = Ranges.from_json(epoch["dropped"]) if "dropped" in epoch else None
-    # That it has a later epoch says little: those that a distribution has planned are there before it comes to them.
+    # A later epoch does not mean that this one is over: a distribution adds planned epochs before the rank reaches
+    # them.
     high = epoch.get("high", 0)
     is_over = source["ended"] or (number < epochs[-1]["epoch"] and high >= len(order))
     left = unconsumed(epoch, high if is_over else len(order))
@@ -312,7 +316,7 @@ def _deal_epoch(parts: list[_Part], source: Document, number: int, rank: int, wo
             "states at the same step"
         ) from exc
     if not any(part.is_over for part in parts):
-        # The positions that the ranks would have dropped at the end of the epoch. It has not come for any of them.
+        # The positions that the ranks would have dropped at the end of the epoch, which no rank has reached.
         known = next((part.dropped for part in parts if part.dropped is not None), None)
         left |= Ranges([(_dealt_length(source), source["length"])]) if known is None else known
     dropped = Ranges()
@@ -325,7 +329,7 @@ def _deal_epoch(parts: list[_Part], source: Document, number: int, rank: int, wo
     consumed_parts = {
         f"{todo.index(position)}{rest}": done for (position, rest), done in by_position.items() if position in todo
     }
-    # Positions of which parts are consumed have been issued: they are below `high`, as in every state.
+    # Partly consumed positions have been issued, so they are below `high`, as in every state.
     high = max((int(path.partition(".")[0]) + 1 for path in consumed_parts), default=0)
     return {
         "epoch": number,
@@ -335,7 +339,8 @@ def _deal_epoch(parts: list[_Part], source: Document, number: int, rank: int, wo
         "parts": consumed_parts,
         "iterator": None,
         "dropped": dropped.to_json(),
-        # What was dropped may come back, if the world changes again before a rank has come to the end of the epoch.
+        # Dropped positions may be issued after all if the world size changes again before a rank reaches the end of the
+        # epoch.
         "dropped_parts": {
             f"{position}{rest}": done for (position, rest), done in by_position.items() if position in dropped
         },
@@ -343,7 +348,7 @@ def _deal_epoch(parts: list[_Part], source: Document, number: int, rank: int, wo
 
 
 def _report(dropped: Ranges, number: int, world: int) -> None:
-    import logging  # not worth importing for those who only want the errors of this package
+    import logging  # imported late: most users of this module only need its errors
 
     _reports.log(
         logging.getLogger("spdl.resume"),
@@ -361,7 +366,7 @@ def _pieces(part: _Part) -> tuple[range, ...]:
 
 
 def _parts_by_position(parts: list[_Part]) -> dict[tuple[int, str], Any]:
-    """The consumed outputs, by the global position and the rest of the path."""
+    """The consumed outputs, by global position and the rest of the path."""
     found = {}
     for part in parts:
         for path, done in part.parts.items():

@@ -4,8 +4,8 @@ __all__ = ["ResumeError"]
 
 
 class ResumeError(ValueError):
-    """A state cannot be loaded, saved or combined. Nothing has been changed by the attempt.
+    """A state cannot be loaded, saved or combined. The attempt has changed nothing.
 
-    The message says which state it is, what is wrong with it or how it differs from what is asked of it, and what to
-    do. ``__cause__`` has the error of the parser or of the operating system, where there is one.
+    The message names the state, says what is wrong with it or how it differs from the expected one, and what to do.
+    ``__cause__`` is the error of the parser or of the operating system, if any.
     """

@@ -1,7 +1,7 @@
-"""States in files: after a crash at any moment, a file holds the old state or the new one, never a part of either.
+"""Saves states in files: after a crash at any moment, a file holds either the old state or the new one, complete.
 
-A file has two lines, each a JSON document: a header with length and checksum of the second line, and the state. So it
-can be read by eye and by other programs, and what was truncated or changed is noticed.
+A file has two lines, each a JSON document: a header with length and checksum of the second line, and the state. So
+people and other programs can read it, and truncation or changes are detected.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ __all__ = ["load", "save"]
 
 _FORMAT: Final = "spdl.resume"
 _VERSION: Final = 1
-#: Longer first lines are no headers. Headers have about 80 bytes.
+#: A longer first line is not a header. Headers have about 80 bytes.
 _MAX_HEADER: Final = 1000
-#: What ``fsync`` of a folder fails with on file systems that cannot do it.
+#: Errors of ``fsync`` of a folder on file systems that do not support it.
 _CANNOT_SYNC: Final = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EISDIR)
 
 
 def save(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
-    """Write a state to a file, so that a crash at any moment leaves the old file or the new one.
+    """Write a state to a file atomically: a crash at any moment leaves either the old file or the new one.
 
     .. code-block:: python
 
         resume.save("data.json", {"step": 100, "data": pipeline.state_dict()})
 
-    The state is written to a temporary file in the same folder, forced to the disk (``fsync``), and moved to ``path``
-    in one step; then the folder is forced to the disk too. When this returns, the state survives a loss of power.
+    The state is written to a temporary file in the same folder, flushed to disk (``fsync``), and renamed to ``path``;
+    then the folder is flushed too. When this returns, the state survives a power failure.
 
     Args:
-        path: The file. It is replaced if it exists, and keeps its permissions; of a symbolic link, the target is
+        path: The file. If it exists, it is replaced and keeps its permissions; for a symbolic link, the target is
             replaced. Its folder must exist.
-        state: What ``state_dict()`` or :func:`gather` returned, or a dictionary that has such states and other values
-            that JSON has, such as ``{"step": 100, "train": state}``.
+        state: Result of ``state_dict()`` or :func:`gather`, or a dictionary of such states and other JSON values, such
+            as ``{"step": 100, "train": state}``.
 
     Raises:
-        ResumeError: The state has a value that JSON lacks. Nothing has been written.
+        ResumeError: The state has a value that JSON cannot represent. Nothing has been written.
         OSError: The file cannot be written. The old one is unchanged.
 
-    In a distributed run, let one rank write the result of :func:`gather`, or each rank its own file. A process that is
-    killed inside of this call may leave a file ``.NAME.*.tmp`` beside ``path``, which can be deleted.
+    In a distributed run, let one rank write the result of :func:`gather`, or each rank its own file. If the process is
+    killed during this call, a file ``.NAME.*.tmp`` may remain next to ``path``; you can delete it.
     """
     if not isinstance(state, Mapping):
         raise ResumeError(
@@ -60,7 +60,7 @@ def save(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
     except (TypeError, ValueError, RecursionError) as exc:
         raise ResumeError(
             f"cannot save a state to {os.fspath(path)!r}: it has a value that is not JSON ({exc}). Tensors and arrays "
-            "belong into the checkpoint of the model"
+            "belong in the checkpoint of the model"
         ) from exc
     body = text.encode("ascii")
     header = {"crc32": f"{zlib.crc32(body):08x}", "format": _FORMAT, "length": len(body), "version": _VERSION}
@@ -80,11 +80,11 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
         path: The file.
 
     Returns:
-        What was saved, as JSON gives it back: tuples have become lists.
+        The saved value after a JSON round trip: tuples become lists.
 
     Raises:
         ResumeError: The file is empty, truncated, damaged, of another format, or of another version.
-        OSError: It cannot be read; ``FileNotFoundError``: there is none.
+        OSError: It cannot be read; ``FileNotFoundError``: it does not exist.
     """
     with open(path, "rb") as file:
         content = file.read()
@@ -103,8 +103,8 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
             + (
                 f"the file is truncated after {len(content)} bytes; use an older state"
                 if is_start
-                else "it was not written by spdl.resume.save(). A state that another library saved has to be read with "
-                "that library and given to load_state_dict()"
+                else "it was not written by spdl.resume.save(). Read a state of another library with that library, "
+                "and pass it to load_state_dict()"
             )
         )
     if header.get("version") != _VERSION:
@@ -135,7 +135,7 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _check_keys(value: object) -> None:
-    """JSON would make text of other keys, and they would come back as text."""
+    """Reject keys that are not text: JSON would turn them into text."""
     if isinstance(value, Mapping):
         for key, each in value.items():
             if not isinstance(key, str):
@@ -163,7 +163,7 @@ def _is_start_of_header(line: bytes) -> bool:
 def _replace(path: str, content: bytes) -> None:
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.{os.urandom(8).hex()}.tmp")
-    # As open() makes files: the umask decides who may read it.
+    # As open() creates files: the umask decides who may read it.
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         try:
@@ -194,7 +194,7 @@ def _write(descriptor: int, content: bytes) -> None:
 
 
 def _sync(descriptor: int) -> None:
-    if sys.platform == "darwin":  # where fsync leaves the data in the cache of the disk
+    if sys.platform == "darwin":  # where fsync leaves the data in the disk's cache
         import fcntl
 
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
@@ -203,7 +203,7 @@ def _sync(descriptor: int) -> None:
 
 
 def _sync_folder(folder: str) -> None:
-    """Force the new name to the disk, where the file system can do it for a folder."""
+    """Flush the new name to disk, if the file system supports this for folders."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""One state of all ranks."""
+"""Merges the states of all ranks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["gather"]
 
 
 def gather(state: Mapping[str, Any] | Sequence[Mapping[str, Any]], /, *, group: Any = None) -> dict[str, str]:
-    """Make one state of those of all ranks: the same on each, and to be loaded by any number of ranks.
+    """Merge the states of all ranks into one, the same on each rank. Any number of ranks can load it.
 
     .. code-block:: python
 
@@ -24,22 +24,23 @@ def gather(state: Mapping[str, Any] | Sequence[Mapping[str, Any]], /, *, group: 
 
         loader.load_state_dict(resume.load("data.json"))  # on every rank of the next run, however many there are
 
-    With as many ranks as before, each goes on with what it had. With another number, the positions that no rank has
-    consumed are distributed anew: each is issued exactly once. If the last of them do not go around, the sampler's
-    ``ddp_drop_last_distributed_round`` decides whether they are dropped; that is logged. Another number of ranks needs
-    sources that can be indexed and know their rank, such as :class:`spdl.source.DistributedKeyedSampler`.
+    With the same number of ranks, each continues where it was. With another number, the positions that no rank has
+    consumed are redistributed: each is issued exactly once. If the remainder is smaller than the number of ranks, the
+    sampler's ``ddp_drop_last_distributed_round`` decides whether it is dropped, which is logged. Another number of
+    ranks needs sources that can be indexed and know their rank, such as :class:`spdl.source.DistributedKeyedSampler`.
 
     Args:
-        state: The state of this rank. Then this is a **collective** call (``torch.distributed.all_gather_object``):
-            every rank of the group has to make it. Without an initialised process group, there is one rank. Or a list
-            of the states of all ranks: nothing is communicated. Its order matters only if the sources know no ranks.
+        state: The state of this rank. This is then a **collective** call (``torch.distributed.all_gather_object``):
+            every rank of the group must make it. Without an initialised process group, there is one rank. Or a list of
+            the states of all ranks: nothing is communicated. Its order matters only if the sources do not know their
+            ranks.
         group: The process group; ``None``: all ranks.
 
     Returns:
         A state for ``load_state_dict``.
 
     Raises:
-        ResumeError: A state cannot be read, one is missing, or they are of different pipelines or steps. In a
+        ResumeError: A state cannot be read or is missing, or the states are from different pipelines or steps. In a
             collective call, all ranks raise.
     """
     if isinstance(state, Mapping):
@@ -56,20 +57,20 @@ def gather(state: Mapping[str, Any] | Sequence[Mapping[str, Any]], /, *, group: 
 
 
 def _collect(state: Mapping[str, Any], group: Any) -> list[Any]:
-    """The states of all ranks, in their order."""
-    # Where a process group has been initialised, the module has been imported.
+    """The states of all ranks, in rank order."""
+    # If a process group is initialised, the module is already imported.
     distributed: Any = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return [state]
-    # A rank that raised before the collective call would leave the others waiting. So whatever can be wrong with a
-    # state is found after it, and on all ranks.
+    # A rank that raised before the collective call would leave the others waiting. So states are checked after it, on
+    # all ranks.
     collected: list[Any] = [None] * distributed.get_world_size(group)
     distributed.all_gather_object(collected, _as_sent(state), group=group)
     return collected
 
 
 def _as_sent(state: Mapping[str, Any]) -> dict[str, Any]:
-    """The state, as something that can be pickled whatever it is."""
+    """The state in a form that can always be pickled."""
     return {
         key: value if isinstance(value, str | int | float | bool | None) else repr(type(value))
         for key, value in state.items()

@@ -1,7 +1,8 @@
-"""Sets of integers as ranges: what is done and what is not, of any number of positions, in little memory.
+"""Sets of integers as ranges: stores which positions are done in little memory, for any number of positions.
 
 :class:`Ranges` is a set, as sorted, disjoint, half-open ranges. :class:`RangeChain` is a sequence of ranges with
-strides, one after the other. Every operation takes time in the number of ranges, never in the number of integers.
+strides, one after the other. The cost of every operation depends on the number of ranges, not on the number of
+integers.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import Any, Final, SupportsIndex, TypeAlias, overload
 
 __all__ = ["RangeChain", "Ranges", "RangesJson", "numbers_to_json"]
 
-#: What ``Ranges.to_json`` returns.
+#: The result of ``Ranges.to_json``.
 RangesJson: TypeAlias = list[int | list[int]]
 
-#: How many integers :meth:`Ranges.joined` takes one by one: a second's work, and 100 MB of JSON.
+#: How many integers :meth:`Ranges.joined` takes one by one at most: this takes one second and makes 100 MB of JSON.
 _MAX_ALONE: Final = 2**22
 
 
@@ -48,7 +49,7 @@ class Ranges:
     def joined(cls, parts: Iterable[range]) -> Ranges:
         """The set of the integers of ranges with strides, which do not overlap.
 
-        The strides of all ranks, side by side, become one range. What has no such neighbours is taken one by one.
+        The interleaved strides of all ranks become one range. Integers without such neighbours are taken one by one.
 
         Raises:
             OverflowError: More than 2**22 integers would have to be taken one by one.
@@ -88,7 +89,7 @@ class Ranges:
         """The set that :meth:`to_json` wrote.
 
         Raises:
-            ValueError: It is not such a list, ascending and apart.
+            ValueError: It is not such a list of ascending, separate ranges.
         """
         if not isinstance(value, list):
             raise ValueError(f"ranges must be a list, got {value!r}")
@@ -105,10 +106,10 @@ class Ranges:
         return cls(pairs)
 
     def to_json(self) -> RangesJson:
-        """``[[start, stop], ...]``, where an integer stands for a range of one.
+        """``[[start, stop], ...]``, with a plain integer for a range of one.
 
-        It is the distance of that number from the one before it in the set: ``[[3, 5], 2, 4]`` is 3, 4, 6, 10. So a
-        thousand numbers that are apart take two or three characters each, however large they are.
+        This integer is the distance from the previous number in the set: ``[[3, 5], 2, 4]`` is 3, 4, 6, 10. So isolated
+        numbers take two or three characters each, however large they are.
         """
         found: RangesJson = []
         last = None
@@ -124,7 +125,7 @@ class Ranges:
 
     @property
     def stop(self) -> int:
-        """One more than the largest; 0 if there is none."""
+        """One more than the largest; 0 if the set is empty."""
         return self._pairs[-1][1] if self._pairs else 0
 
     def count(self) -> int:
@@ -201,11 +202,11 @@ class Ranges:
 def numbers_to_json(numbers: Sequence[int], origin: int = 0) -> RangesJson:
     """``Ranges.of(number - origin for number in numbers).to_json()``, in a tenth of the time.
 
-    States are made of pending positions with it, perhaps in every step of a training.
+    Used to save pending positions, perhaps in every training step.
 
     Args:
         numbers: Ascending.
-        origin: What is subtracted from each.
+        origin: Subtracted from each number.
     """
     if not numbers:
         return []
@@ -232,7 +233,7 @@ class RangeChain(Sequence[int]):
     """Ascending integers, as ranges with strides, one after the other. Immutable; any of them is found in O(log).
 
     Args:
-        ranges: With positive steps, each beginning behind the end of the one before. Empty ones are removed.
+        ranges: Ranges with positive steps, each beginning after the end of the previous one. Empty ones are removed.
 
     Raises:
         ValueError: They do not ascend.
@@ -288,7 +289,7 @@ class RangeChain(Sequence[int]):
     def __getitem__(self, index: slice) -> RangeChain: ...
 
     def __getitem__(self, index: SupportsIndex | slice) -> int | RangeChain:
-        """The integer at a place; for a slice with a positive step, a chain of those at its places."""
+        """The integer at an index; for a slice with a positive step, a chain."""
         if isinstance(index, slice):
             return self._slice(*index.indices(len(self)))
         place = operator.index(index)
@@ -315,10 +316,10 @@ class RangeChain(Sequence[int]):
         return RangeChain(found)
 
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
-        """The place of an integer.
+        """The index of an integer.
 
         Raises:
-            ValueError: It is not here, or not in ``[start, stop)``.
+            ValueError: It is not in the chain, or its index is not in ``[start, stop)``.
         """
         number = bisect_right(self._ranges, value, key=operator.itemgetter(0)) - 1
         if number >= 0 and value in self._ranges[number]:
@@ -344,7 +345,7 @@ class RangeChain(Sequence[int]):
 
 
 def _with_longest_strides(ranges: list[range]) -> Iterator[range]:
-    """The same integers, with single ones that are evenly spaced joined to one range."""
+    """The same integers, with evenly spaced single ones merged into one range."""
     pending: range | None = None
     for each in ranges:
         if len(each) != 1:
@@ -366,7 +367,7 @@ def _with_longest_strides(ranges: list[range]) -> Iterator[range]:
 
 
 def _outside(part: range, low: int, high: int) -> list[range]:
-    """What of a range is below ``low``, or at ``high`` or above."""
+    """The parts of a range below ``low``, and at ``high`` or above."""
     first = max(0, -((part[0] - low) // part.step))
     last = max(0, -((part[0] - high) // part.step))
     return [part[:first], part[last:]]

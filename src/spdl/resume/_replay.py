@@ -1,4 +1,4 @@
-"""Making a batch again that a log of provenance names."""
+"""Reproduces a batch from a provenance log."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def replay(
     step: SupportsIndex,
     num_threads: int | None = None,
 ) -> T:
-    """Make exactly the batch again that a pipeline gave at a step.
+    """Reproduce exactly the batch that a pipeline returned at a step.
 
-    The items at the logged positions run through the stages with the random numbers that they had, and aggregators get
-    them in the logged order. So the batch is equal to the last bit if the ops are functions of their item and their
-    ``rng``, whatever the order, the threads, the number of ranks and the machine were. The source must give the same
-    items: its ``set_epoch`` is called if it has one, and its epoch is set back afterwards.
+    The items at the logged positions run through the stages with their original random numbers, and aggregators get
+    them in the logged order. So the batch is bit-identical if the ops depend only on their item and their ``rng``,
+    regardless of order, threads, number of ranks and machine. The source must return the same items: its ``set_epoch``
+    is called if it has one, and its epoch is restored afterwards.
 
     .. code-block:: python
 
@@ -38,21 +38,21 @@ def replay(
         batch = resume.replay(builder, "batches.jsonl", step=1)
 
     Args:
-        builder: The pipeline that wrote the log, or its builder. Concurrency and buffers may differ. The seed is in the
-            log. Its executors are used, and not shut down.
-        log: The file that was given as ``build(provenance=)``.
-        step: Number of the output, from 0. In a resumed run the numbers go on. Of several with this number, the newest
-            counts.
+        builder: The pipeline that wrote the log, or its builder. Concurrency and buffer sizes may differ. The log
+            contains the seed. The pipeline's executors are used, and not shut down.
+        log: The file passed as ``build(provenance=)``.
+        step: Number of the output, from 0. A resumed run continues the numbers. If several have this number, the newest
+            one counts.
         num_threads: Number of worker threads, as in ``build``.
 
     Raises:
         OSError: The log cannot be read.
-        ResumeError: The log does not have the step or is damaged; it is of another pipeline; the batch cannot be made
-            again, because aggregates are merged, aggregators split items, regions make aggregates or several outputs,
-            or the source cannot find its items again; or the stages fail or make other outputs.
+        ResumeError: The log does not have the step, is damaged, or is from another pipeline; the batch cannot be
+            reproduced, because aggregates are merged, aggregators split items, regions make aggregates or several
+            outputs, or the source cannot find its items again; or the stages fail or make other outputs.
         PipelineFailure: A stage failed as a whole.
     """
-    from spdl.pipeline import PipelineBuilder  # not for those who only save and load states
+    from spdl.pipeline import PipelineBuilder  # imported late: not needed to save and load states
     from spdl.pipeline._provenance._reading import read_batch
     from spdl.pipeline._provenance._replay import replay_batch
 

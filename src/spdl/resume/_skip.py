@@ -1,4 +1,4 @@
-"""Going on behind some batches, without making them."""
+"""Skips batches without making them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["skip"]
 
 
 def skip(state: Mapping[str, Any], /, *, batches: range) -> dict[str, str]:
-    """Change a state so that some of the batches that would follow are not made.
+    """Change a state so that some of the next batches are skipped.
 
-    For training that has gone wrong on certain batches: load a state from before, leave them out, and go on.
+    For training that fails on certain batches: load an earlier state, skip these batches, and continue.
 
     .. code-block:: python
 
@@ -28,27 +28,27 @@ def skip(state: Mapping[str, Any], /, *, batches: range) -> dict[str, str]:
         state = resume.load("data.json")
         state = resume.skip(state, batches=range(1, 2))  # step 1001
 
-    Batches are numbered from this state on: 0 is the first one that would be made after loading it. What is skipped are
-    positions of the source: those of batch ``k`` are the ``k``-th group of ``batch_size`` among the positions that are
-    not consumed. These are exactly the items of that batch if every item of the source becomes one item of a batch, in
-    their order: no op drops an item, fails, or yields several, and every stage keeps the order. Where that is not so,
-    other items may be skipped than those that were in the batch.
+    Batches are numbered from this state on: 0 is the first one after loading it. Skipping works on positions of the
+    source: batch ``k`` is the ``k``-th group of ``batch_size`` positions among those not consumed. These are exactly
+    the items of that batch if every source item becomes one item of a batch, in order: no op drops an item, fails, or
+    yields several, and every stage keeps the order. Otherwise, other items may be skipped than those in the batch.
 
-    A batch does not reach over the end of an epoch. Of a state of :func:`gather`, each rank skips the same numbers; so
-    these are global batches. Skip before loading the state in a world of another size.
+    A batch does not extend over the end of an epoch. In a state from :func:`gather`, each rank skips the same batch
+    numbers, so these are global batches. Skip before loading the state in a world of another size.
 
     Args:
-        state: Of a pipeline with one indexed source, and one ``aggregate`` of a fixed number of items; or of a loader
-            of :func:`spdl.dataloader.get_pytorch_dataloader`, in the middle of an epoch of a map-style dataset.
-        batches: Their numbers, ascending.
+        state: State of a pipeline with one indexed source and one ``aggregate`` of a fixed number of items; or of a
+            loader from :func:`spdl.dataloader.get_pytorch_dataloader`, in the middle of an epoch of a map-style
+            dataset.
+        batches: Batch numbers, ascending.
 
     Returns:
         A new state. The given one is unchanged.
 
     Raises:
         TypeError: ``batches`` is not a range.
-        ValueError: It begins below 0 or descends.
-        ResumeError: The state cannot be read; the pipeline has another shape, so that its batches cannot be known from
+        ValueError: It starts below 0 or descends.
+        ResumeError: The state cannot be read; the pipeline has another structure, so its batches cannot be derived from
             positions; or the state's epochs have fewer batches.
     """
     if not isinstance(batches, range):
@@ -96,7 +96,7 @@ def _skipped(document: Document, batches: range) -> Document:
 
 
 def _skipped_of_loader(document: Document, batches: range) -> Document:
-    """A loader counts its batches: those that are skipped count as taken."""
+    """Skip batches of a loader, which counts its batches: skipped ones count as taken."""
     found = copy.deepcopy(document)
     epoch = found["epoch"]
     if epoch is None:
@@ -114,7 +114,7 @@ def _skipped_of_loader(document: Document, batches: range) -> Document:
         above.remove(taken)
         taken += 1
     if taken != epoch["taken"]:
-        epoch["check"] = None  # of the batch before
+        epoch["check"] = None  # it belongs to the previous batch
     epoch["taken"], epoch["above"] = taken, sorted(above)
     for source in found.get("sources", []):
         last = source["epochs"][-1]
@@ -142,7 +142,7 @@ def _loader_shape(document: Document) -> tuple[int, int | None]:
 
 
 def _consume(epoch: dict[str, Any], left: Ranges, spans: Iterable[tuple[int, int]]) -> None:
-    """Count as consumed what is at these places among what is left."""
+    """Mark the remaining positions at these indices as consumed."""
     skipped = Ranges()
     for start, stop in spans:
         behind = left.take(start)[1]

@@ -1,4 +1,4 @@
-"""States of the user's objects inside a document: as JSON where that is exact, else pickled."""
+"""States of user objects inside a document: as JSON if that is exact, else pickled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def pack(value: Any) -> dict[str, Any]:
     """A copy: ``{"state": value}``, or ``{"pickled": text}`` if JSON would change the value: tuples, tensors, NaN.
 
     Args:
-        value: What a ``state_dict()`` of the user has returned, which may go on changing it.
+        value: Result of a user's ``state_dict()``, which the user's object may change later.
 
     Raises:
         ResumeError: It cannot be pickled.
@@ -41,7 +41,7 @@ def unpack(packed: Any, what: str) -> Any:
 
     Args:
         packed: Part of a document.
-        what: What the value is the state of, for the message.
+        what: The owner of the state, for messages.
 
     Raises:
         ResumeError: It is not a packed value, or it cannot be unpickled.

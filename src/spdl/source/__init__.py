@@ -1,8 +1,8 @@
-"""Where items come from: samplers that deal indices to ranks, and what a source must be able to do.
+"""Sources of items: samplers that distribute indices over ranks, shards, folders and tables; and source protocols.
 
-Files of a folder are in ``spdl.source.local_directory`` and ``spdl.source.imagenet``, sources made of other sources in
-``spdl.source.utils``. Imports neither NumPy nor torch, and of ``spdl`` only what states are made of; the random
-samplers import NumPy on use. Shards, folders and tables are imported on first use.
+More sources: files of a folder (``spdl.source.local_directory``, ``spdl.source.imagenet``), and sources made from other
+sources (``spdl.source.utils``). Importing this package imports neither NumPy nor torch, and of ``spdl`` only the code
+for states. The random samplers import NumPy when they are used. Shards, folders and tables are imported on first use.
 """
 
 from typing import TYPE_CHECKING
@@ -77,5 +77,5 @@ _MODULE_OF = {
     "TarSample": "._shards._tar_sample",
 }
 
-if not TYPE_CHECKING:  # or a type checker would take any name for one of this module
+if not TYPE_CHECKING:  # hidden from type checkers, which would accept any name
     __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)

@@ -1,4 +1,4 @@
-"""Checks of arguments that several sources share."""
+"""Argument checks shared by several sources."""
 
 from spdl._numbers import as_int as as_int
 
@@ -6,11 +6,11 @@ __all__ = ["as_int", "as_seed"]
 
 
 def as_seed(name: str, value: object) -> int:
-    """Get ``value`` as an ``int`` that NumPy's generators take.
+    """Return ``value`` as an ``int`` that NumPy's generators accept.
 
     Raises:
-        TypeError: It is not an integer.
-        ValueError: It is negative.
+        TypeError: The value is not an integer.
+        ValueError: The value is negative.
     """
     seed = as_int(name, value)
     if seed < 0:

@@ -1,4 +1,4 @@
-"""Names of many shards, written with braces: ``shard-{000000..000099}.tar``."""
+"""Expand names with braces: ``shard-{000000..000099}.tar``."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?")
 
 
 def expand_braces(pattern: str) -> list[str]:
-    """Get the names that a pattern with braces stands for, in order.
+    """Return the names that a pattern with braces stands for, in order.
 
-    ``{000..012}`` counts, with as many digits as are written; ``{0..8..2}`` counts in steps; ``{train,val}`` has one
-    after the other. Several of them give all combinations. What is in braces and is neither stays as it is.
+    ``{000..012}`` counts, with as many digits as written; ``{0..8..2}`` counts in steps; ``{train,val}`` lists
+    alternatives. Several braces give all combinations. Braces with other contents stay unchanged.
     """
     parts: list[list[str]] = []
     place = 0

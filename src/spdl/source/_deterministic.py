@@ -1,4 +1,4 @@
-"""The indices of a data set in ascending order, distributed over the ranks."""
+"""``DistributedDeterministicSampler``: the indices of a data set in ascending order, distributed over the ranks."""
 
 import warnings
 from collections.abc import Iterator
@@ -10,22 +10,22 @@ __all__ = ["DistributedDeterministicSampler"]
 
 
 class DistributedDeterministicSampler(Sampler[int]):
-    """The indices ``0 .. n - 1`` in order, of which each rank has every ``world_size``-th.
+    """The indices ``0 .. n - 1`` in ascending order; each rank gets every ``world_size``-th index.
 
     .. code-block:: python
 
         assert list(DistributedDeterministicSampler(8, rank=1, world_size=4)) == [1, 5]
 
-    Every iteration yields ``range(rank, total, world_size)``. No two ranks get the same index; together they cover all.
+    Every iteration yields ``range(rank, total, world_size)``. No two ranks get the same index; together they get all.
     It can be indexed (``sampler[position]``), and has a state.
 
     Args:
         n: Number of items in the data set.
-        rank: Of this process: ``torch.distributed.get_rank()``.
+        rank: Rank of this process: ``torch.distributed.get_rank()``.
         world_size: Number of ranks: ``torch.distributed.get_world_size()``.
         ddp_drop_last_distributed_round: Drop the remainder, so that all ranks make the same number of steps; a
-            ``UserWarning`` says how many items are dropped, because they are never loaded. ``False``: nothing is
-            dropped, and some ranks get one index more than others.
+            ``UserWarning`` says how many items are dropped, because these are never loaded in any epoch. ``False``:
+            nothing is dropped, and some ranks get one index more than others.
 
     Raises:
         TypeError: An argument is not an integer.

@@ -1,4 +1,4 @@
-"""A source that shuffles itself each time it is iterated over."""
+"""``embed_shuffle``: a source that shuffles itself each time it is iterated over."""
 
 from collections.abc import Iterator, Mapping, Sized
 from typing import Any, Generic, TypeVar, overload
@@ -13,17 +13,17 @@ T = TypeVar("T")
 
 
 class ShufflingSource(Generic[T]):
-    """What :func:`embed_shuffle` returns."""
+    """The source that :func:`embed_shuffle` returns."""
 
     def __init__(self, src: IterableWithShuffle[T], *, shuffle_last: bool, epoch: int) -> None:
         self.src = src
         self._shuffle_last = shuffle_last
         self._epoch = epoch
-        #: The seed of the order that ``src`` has; ``None``: the order that it was given with.
+        #: The seed of the current order of ``src``; ``None``: its initial order.
         self._order: int | None = None
-        #: The iteration that is under way.
+        #: The current iteration.
         self._newest: Counted[T] | None = None
-        #: Where the next iteration goes on: how many items, and the state of ``src``.
+        #: Where the next iteration resumes: the number of items, and the state of ``src``.
         self._resumed: tuple[int, Mapping[str, Any] | None] | None = None
 
     def __iter__(self) -> Iterator[T]:
@@ -34,7 +34,7 @@ class ShufflingSource(Generic[T]):
         newest = self._newest = Counted(go_on(self.src, count, state), count)
         try:
             yield from newest.items
-        finally:  # also when the iterator is closed or dropped before its end
+        finally:  # runs also if the iterator is closed or dropped before its end
             if self._newest is newest:
                 self._newest = None
             if self._shuffle_last:
@@ -46,9 +46,9 @@ class ShufflingSource(Generic[T]):
         self._epoch += 1
 
     def state_dict(self) -> dict[str, Any]:
-        """Get the epoch, and where the iteration that is under way is.
+        """Return the epoch and the position of the current iteration.
 
-        ``"src"`` is the state of the source, if that has ``state_dict``.
+        ``"src"`` is the state of the source, if the source has ``state_dict``.
         """
         count, inner = self._resumed or (None, None)
         if self._newest is not None:
@@ -57,13 +57,14 @@ class ShufflingSource(Generic[T]):
         return make_state("embed_shuffle", epoch=self._epoch, order=self._order, position=count, src=inner)
 
     def load_state_dict(self, state: Mapping[str, Any], /) -> None:
-        """Let the next iteration go on from a state: the rest of the iteration that was under way, or a whole one.
+        """Make the next iteration resume from a state: the rest of the saved iteration, or a whole one.
 
-        Without ``load_state_dict``, or an index, the source is read from its start, and what was given is dropped.
+        A source that has no ``load_state_dict`` and cannot be indexed is read from its start; the items already yielded
+        are dropped.
 
         Raises:
-            ResumeError: It is not such a state. On the first ``next``: the source has fewer items, or cannot load its
-                part.
+            ResumeError: It is not the state of such a source. On the first ``next``: the source has fewer items, or
+                cannot load its part of the state.
         """
         checked = read_state(state, "embed_shuffle")
         (epoch,) = read_integers(checked, "epoch")
@@ -76,7 +77,7 @@ class ShufflingSource(Generic[T]):
         self._epoch, self._order, self._resumed, self._newest = epoch, order, resumed, None
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy begins at the start of an epoch, also one made during an iteration.
+        # A copy begins at the start of an epoch, even if it is made during an iteration.
         return {**self.__dict__, "_newest": None}
 
     def __repr__(self) -> str:
@@ -84,7 +85,7 @@ class ShufflingSource(Generic[T]):
 
 
 class SizedShufflingSource(ShufflingSource[T]):
-    """The same over a source that has a length."""
+    """A ``ShufflingSource`` over a source that has a length."""
 
     src: SizedIterableWithShuffle[T]
 
@@ -105,17 +106,16 @@ def embed_shuffle(
 
 
 def embed_shuffle(src: IterableWithShuffle[T], /, *, shuffle_last: bool = False, epoch: int = 0) -> ShufflingSource[T]:
-    """Make a source that calls ``src.shuffle(seed=epoch)`` before each iteration, with an epoch that counts up.
+    """Make a source that calls ``src.shuffle(seed=epoch)`` before each iteration, with an epoch number that counts up.
 
-    For consumers that iterate repeatedly and do not set seeds: loaders, continuous sources, other processes (where
-    the epoch counts up in the iterated copy).
+    Use it for consumers that iterate repeatedly but set no seeds: loaders, continuous sources, other processes (where
+    the epoch counts up in the copy that is iterated).
 
     Args:
         src: The source to shuffle and iterate. It stays available as ``.src``.
         shuffle_last: ``False``: shuffle at the first ``next`` of an iteration. ``True``: shuffle when an iteration
-            ends, so that a slow shuffle does not delay the first item; also when it ends early
-            (``break``, an exception, an iterator that is dropped). The first iteration then has the current order of
-            ``src``.
+            ends, even early (``break``, an exception, a dropped iterator), so that a slow shuffle does not delay the
+            first item. The first iteration then has the current order of ``src``.
         epoch: The first seed.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Exceptions of shards."""
+"""Exceptions of shards and of their indexes."""
 
 from typing import Any
 
@@ -10,11 +10,11 @@ def _rebuild(cls: type["ShardError"], args: tuple[Any, ...], shard: str, offset:
 
 
 class ShardError(RuntimeError):
-    """A shard, or the index of shards, is damaged, cut off, or not what it should be.
+    """A shard, or an index of shards, is damaged, truncated, or not of the expected format.
 
     Attributes:
         shard: Path of the shard, or of the index.
-        offset: The byte where it was noticed; ``None`` if there is none.
+        offset: Position of the fault, in bytes; ``None`` if unknown.
     """
 
     def __init__(self, message: str, *, shard: str, offset: int | None = None) -> None:
@@ -27,8 +27,8 @@ class ShardError(RuntimeError):
 
 
 class CompressedShardError(ShardError, ValueError):
-    """A shard is compressed as a whole, so no sample of it can be read without all that is before."""
+    """A shard is compressed as a whole, so its samples cannot be read individually."""
 
 
 class StaleIndexError(ShardError):
-    """An index is not that of the shards as they are now."""
+    """The shards have changed since they were indexed."""

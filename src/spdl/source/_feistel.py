@@ -1,18 +1,18 @@
-"""The cipher under keyed permutations: a Feistel network, and shuffled tables for what is small.
+"""The cipher behind keyed permutations: a Feistel network, and shuffled tables for small sizes.
 
-Nothing is stored but the round keys, and position and value are found from each other by as many rounds. The numbers
-are part of what is promised (the same on every machine and in every release), so nothing here may change them; the
-tests hold some of them.
+Only the round keys are stored; position and value are computed from each other with the same number of rounds. The
+numbers are guaranteed to be the same on every machine and in every release, so no change here may alter them; the
+tests check some of them.
 
 Source: the rounds are those of Luby and Rackoff, "How to construct pseudorandom permutations from pseudorandom
-functions" (SIAM J. Comput. 1988), the two halves changed in turn, so that they may differ in length (Lucks, "Faster
-Luby-Rackoff ciphers", FSE 1996; also FF1 of NIST SP 800-38G). One half is of any size, changed by addition modulo it,
-and what falls beyond the domain goes through again until it does not: both from Black and Rogaway, "Ciphers with
-arbitrary finite domains" (CT-RSA 2002). To shuffle data sets so is the idea of Mitchell et al., "Bandwidth-optimal
-random shuffling for GPUs" (ACM Trans. Parallel Comput. 2022). The round function is a multiplicative hash in the manner
-of MurmurHash3's finaliser, with a multiplier of its own per round. Keys come from SHAKE-256 (FIPS 202).
+functions" (SIAM J. Comput. 1988). The two halves are changed alternately, so that they may differ in length (Lucks,
+"Faster Luby-Rackoff ciphers", FSE 1996; also FF1 of NIST SP 800-38G). One half has any size and is changed by addition
+modulo this size, and values beyond the domain go through again until they are inside; both from Black and Rogaway,
+"Ciphers with arbitrary finite domains" (CT-RSA 2002). Shuffling data sets in this way is from Mitchell et al.,
+"Bandwidth-optimal random shuffling for GPUs" (ACM Trans. Parallel Comput. 2022). The round function is a multiplicative
+hash like MurmurHash3's finaliser, with a different multiplier in each round. Keys come from SHAKE-256 (FIPS 202).
 
-This is made to shuffle well, not to keep secrets.
+This is made to shuffle well; it is not cryptographically secure.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["NUM_ROUNDS", "Feistel", "make_feistel", "shuffled_table"]
 
-#: Over 400 000 keys, how the values at pairs of positions differ shows after 4 rounds for n below 10 000 (chi-square,
-#: 30 to 50 standard deviations off), and after 6 and 8 for none. ``tests/source/test_keyed_uniform.py`` has such tests.
+#: Chosen by measurement. Over 400 000 keys, the differences between values at pairs of positions are not uniform after
+#: 4 rounds for n below 10 000 (chi-square, 30 to 50 standard deviations off), but are uniform for every n after 6 and 8
+#: rounds. ``tests/source/test_keyed_uniform.py`` has such tests.
 NUM_ROUNDS = 8
 
 _MASK = 2**32 - 1
@@ -38,10 +39,10 @@ _MULTIPLIER = 0xC2B2AE35
 
 @dataclass(frozen=True, slots=True)
 class Feistel:
-    """A permutation of ``range(num_left << right_bits)``, seen as pairs: ``left`` below ``num_left``, and the rest.
+    """A permutation of ``range(num_left << right_bits)``, on pairs of ``left < num_left`` and ``right_bits`` bits.
 
-    ``num_left`` is at most 2**31 and ``right_bits`` at most 32, so that all of it fits into words of 32 bits. ``keys``
-    has two words for each round: one is joined to a half by exclusive or, one, odd, multiplies it.
+    ``num_left`` is at most 2**31 and ``right_bits`` at most 32, so that each half fits into 32 bits. ``keys`` has two
+    words for each round: the first is combined with a half by exclusive or; the second, which is odd, multiplies it.
     """
 
     num_left: int
@@ -77,7 +78,7 @@ class Feistel:
         return left << right_bits | right
 
     def encrypt_array(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """The same for each of an array, ``(n,)`` to a new ``(n,)``."""
+        """Encrypt each element of an array: ``(n,)`` to a new ``(n,)``."""
         import numpy as np
 
         right_bits = np.uint64(self.right_bits)
@@ -100,7 +101,7 @@ class Feistel:
                 np.multiply(mixed, num_left, out=wide, dtype=np.uint64)
                 np.right_shift(wide, bits_of_word, out=wide)
                 np.add(left, wide, out=left, casting="unsafe")
-                # Less than the modulus: subtracting it wraps around, to more than there was.
+                # For a sum below the modulus, the subtraction wraps around to a larger number, so the minimum keeps it.
                 np.subtract(left, modulus, out=high)
                 np.minimum(left, high, out=left)
         joined = left.astype(np.uint64)
@@ -110,9 +111,9 @@ class Feistel:
 
 
 def make_feistel(n: int, key: tuple[int, ...]) -> Feistel:
-    """Get the cipher of the least domain of this form that holds ``range(n)``, for ``n`` up to 2**63.
+    """Return the cipher on the smallest domain of this form that contains ``range(n)``, for ``n`` up to 2**63.
 
-    Little of it lies beyond ``n``: less than one in ``num_left``.
+    Less than one in ``num_left`` of the domain's values is ``>= n``.
     """
     bits = max((n - 1).bit_length(), 2)
     right_bits = bits - bits // 2
@@ -122,9 +123,9 @@ def make_feistel(n: int, key: tuple[int, ...]) -> Feistel:
 
 
 def shuffled_table(n: int, key: tuple[int, ...]) -> list[int]:
-    """Get a permutation of ``range(n)`` in full: Fisher and Yates' shuffle (Durstenfeld, CACM 1964, algorithm 235).
+    """Return a whole permutation of ``range(n)``: Fisher and Yates' shuffle (Durstenfeld, CACM 1964, algorithm 235).
 
-    A draw below ``bound`` is the high part of a word of 64 bits times ``bound``: off by less than ``bound / 2**64``.
+    A draw below ``bound`` is the high part of a 64-bit word times ``bound``; its bias is less than ``bound / 2**64``.
     """
     table = list(range(n))
     words = _words(n, key, 2 * n)
@@ -136,8 +137,8 @@ def shuffled_table(n: int, key: tuple[int, ...]) -> list[int]:
 
 
 def _words(n: int, key: tuple[int, ...], count: int) -> list[int]:
-    """Words of 32 bits that ``n`` and the key decide, as if drawn at random for each."""
-    # In hexadecimal, for which Python has no limit of length, and apart, so that (1, 23) is not (12, 3).
+    """Pseudo-random 32-bit words that are a function of ``n`` and the key."""
+    # In hexadecimal, for which Python has no length limit; with separators, so that (1, 23) differs from (12, 3).
     text = ",".join(f"{number:x}" for number in (n, *key))
     stream = hashlib.shake_256(b"spdl keyed permutation " + text.encode("ascii")).digest(4 * count)
     return [int.from_bytes(stream[place : place + 4], "little") for place in range(0, 4 * count, 4)]

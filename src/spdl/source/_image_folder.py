@@ -1,4 +1,4 @@
-"""Files in a folder for each class, as a source that can be indexed."""
+"""``ImageFolder``: images in one folder per class, as a source that can be indexed."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["IMAGE_EXTENSIONS", "ImageFolder"]
 
 T = TypeVar("T")
 
-#: What is taken for an image if nothing else is said.
+#: Default extensions of images.
 IMAGE_EXTENSIONS: Final = (
     ".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm", ".avif", ".heic", ".jxl",
 )  # fmt: skip
 
 
 class ImageFolder(Sequence[tuple[T, int]], Generic[T]):
-    """The images in ``root/<class>/``, and folders below, as pairs of path and class index.
+    """The images in ``root/<class>/`` and its subfolders, as pairs of path and class index.
 
     Classes are the names of the folders, sorted, and images are sorted by folder and name, as in torchvision's
-    ``ImageFolder``; names that begin with a dot are ignored. All is looked up once, when this is made. Works as a
-    source, and as the data set of ``get_pytorch_dataloader``: then let ``load`` make of each path what a batch is made
-    of.
+    ``ImageFolder``. Names that begin with a dot are ignored. The folders are listed once, by the constructor. It works
+    as a source, and as the data set of ``get_pytorch_dataloader``; for the latter, ``load`` converts each path to the
+    sample to collate.
 
     .. code-block:: python
 
@@ -35,19 +35,19 @@ class ImageFolder(Sequence[tuple[T, int]], Generic[T]):
         loader = get_pytorch_dataloader(dataset, 64, sampler=sampler, num_workers=8, workers="thread")
 
     Args:
-        root: The folder that has a folder for each class. Of a store: a path in it. A URL, such as
-            ``s3://bucket/train``: paths are URLs then, which ``spdl.io`` reads.
-        store: Where the folder is: anything with ``list(pattern)``, such as ``spdl.remote.RemoteStore``. Paths are then
-            those of the store, and ``load`` reads them. ``None``: local files.
-        load: Makes what comes first in each pair, of the path. ``None``: the path.
-        extensions: Of images, in any case; other files are ignored. ``None``: the usual ones.
-        allow_empty: Whether classes without images are kept. Their numbers then count among the others.
+        root: The folder that contains one folder per class: a local path; with ``store``, a path in the store; or a
+            URL, such as ``s3://bucket/train``. With a URL, the paths of images are URLs too, which ``spdl.io`` reads.
+        store: The store that has the folder: an object with ``list(pattern)``, such as ``spdl.remote.RemoteStore``.
+            The paths of images are then paths in the store, and ``load`` must read them. ``None``: local files.
+        load: Function that converts a path to the first element of its pair. ``None``: the path itself.
+        extensions: Extensions of images, in upper or lower case; other files are ignored. ``None``: the usual ones.
+        allow_empty: Whether to keep classes without images. Their indices are then counted too.
 
     Raises:
-        FileNotFoundError: There is no such folder, or it has no folders or no images.
-        spdl.remote.RemoteError: The root is a URL, and cannot be listed.
-        ValueError: A class has no images, and ``allow_empty`` is not set; or links lead nowhere. The message has their
-            names.
+        FileNotFoundError: The folder does not exist, or contains no folders or no images.
+        spdl.remote.RemoteError: The root is a URL and cannot be listed.
+        ValueError: A class has no images and ``allow_empty`` is not set, or there are broken links. The message lists
+            them.
     """
 
     @overload
@@ -96,8 +96,8 @@ class ImageFolder(Sequence[tuple[T, int]], Generic[T]):
             found, broken = _find(self._root, self._extensions)
         if broken:
             raise ValueError(
-                f"{len(broken)} links below {self._root!r} lead nowhere: {_some(broken)}. Remove them, or mount what "
-                "they lead to"
+                f"{len(broken)} links below {self._root!r} are broken: {_some(broken)}. Remove them, or mount their "
+                "targets"
             )
         if not any(found.values()):
             has = "no folders" if not found else f"no images in its {len(found)} folders"
@@ -120,7 +120,7 @@ class ImageFolder(Sequence[tuple[T, int]], Generic[T]):
 
     @property
     def root(self) -> str:
-        """The folder."""
+        """The folder, as given."""
         return self._root
 
     @property
@@ -135,7 +135,7 @@ class ImageFolder(Sequence[tuple[T, int]], Generic[T]):
 
     @property
     def samples(self) -> list[tuple[str, int]]:
-        """All paths, with their class index."""
+        """The path and class index of each image."""
         return list(self._samples)
 
     @property
@@ -145,12 +145,12 @@ class ImageFolder(Sequence[tuple[T, int]], Generic[T]):
 
     @property
     def sizes(self) -> list[int]:
-        """How many images each class has, by index."""
+        """The number of images of each class, by class index."""
         counts = Counter(self.targets)
         return [counts[number] for number in range(len(self._classes))]
 
     def weights(self) -> list[float]:
-        """Get a weight for each image, such that all classes are drawn equally often: one over the size of its class.
+        """Return a weight per image that makes all classes equally likely: one over the size of the image's class.
 
         For ``DistributedRandomSampler(len(dataset), weights=dataset.weights(), num_draws=...)``.
         """
@@ -175,7 +175,7 @@ class ImageFolder(Sequence[tuple[T, int]], Generic[T]):
         return (self._pair(*sample) for sample in self._samples)
 
     def _pair(self, path: str, number: int) -> tuple[T, int]:
-        # Without `load`, T is str.
+        # If there is no `load`, T is str.
         return (path if self._load is None else self._load(path)), number  # type: ignore[return-value]
 
     def __repr__(self) -> str:
@@ -192,7 +192,7 @@ def _as_extensions(extensions: Iterable[str] | None) -> tuple[str, ...]:
 
 
 def _find(root: str, extensions: tuple[str, ...]) -> tuple[dict[str, list[str]], list[str]]:
-    """The images of each class, and links that lead nowhere. Other links are followed, to each folder once a class."""
+    """The images of each class, and the broken links. Other links are followed, once per folder and class."""
     found: dict[str, list[str]] = {}
     broken: list[str] = []
     with os.scandir(root) as entries:
@@ -230,7 +230,7 @@ def _is_folder(entry: os.DirEntry[str], broken: list[str]) -> bool:
 
 
 def _find_stored(root: str, extensions: tuple[str, ...], store: RangeStore) -> tuple[dict[str, list[str]], list[str]]:
-    """The images of each class in a store, which has no links, and folders only where objects are."""
+    """The images of each class in a store. Stores have no links and no empty folders."""
     prefix = root.rstrip("/") + "/" if root.strip("/") else ""
     found: dict[str, list[str]] = {}
     for info in store.list(f"{prefix}**/*"):

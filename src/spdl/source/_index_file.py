@@ -1,8 +1,8 @@
-"""The file of an index: columns of numbers, of which any is read without reading the others.
+"""The file format of indexes: columns of numbers, each of which can be read without the others.
 
 Layout, all numbers little-endian: ``SPDLTAR\\n``, version (4 bytes), CRC-32 of all that follows it (4), length of the
 description (8), the description as JSON, then the columns, each at a multiple of 8 bytes from the start of the file.
-The description says where each column is, how many numbers it has and of which type: the smallest that holds them.
+The description has the offset, length and type of each column. The type is the smallest that holds the numbers.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ __all__ = ["Columns", "as_column", "decode_index", "encode_index", "open_file"]
 _MAGIC: Final = b"SPDLIDX\n"
 _VERSION: Final = 1
 _HEADER: Final = struct.Struct("<8sIIQ")
-#: Where what the checksum is of begins.
+#: Offset of the first byte that the checksum covers.
 _CHECKED: Final = 16
-#: Larger files are mapped: processes share the memory, and what is not used is not read.
+#: Larger files are memory-mapped: processes share the memory, and unused pages are not read.
 _MAX_READ: Final = 64 << 20
 _TYPES: Final = {code: array(code).itemsize for code in "BHIQ"}
 
@@ -34,13 +34,13 @@ Columns = dict[str, "memoryview[int]"]
 
 
 def as_column(numbers: Iterable[int], largest: int) -> array[int]:
-    """Numbers from 0 to ``largest`` in the smallest type that holds them."""
+    """Store numbers from 0 to ``largest`` in the smallest type that holds them."""
     code = next(code for code, size in _TYPES.items() if largest < 1 << (8 * size))
     return array(code, numbers)
 
 
 def encode_index(kind: str, description: Mapping[str, Any], columns: Mapping[str, array[int]]) -> bytes:
-    """Make the contents of the file of an index of this kind."""
+    """Return the contents of an index file of this kind."""
     placed: dict[str, tuple[str, int, int]] = {}
     body: list[bytes] = []
     place = 0
@@ -60,7 +60,7 @@ def encode_index(kind: str, description: Mapping[str, Any], columns: Mapping[str
 
 
 def open_file(path: str | os.PathLike[str]) -> memoryview[int]:
-    """The bytes of a file: in memory, or mapped if there are many."""
+    """The bytes of a file: read into memory, or memory-mapped if the file is large."""
     with open(path, "rb") as file:
         if os.fstat(file.fileno()).st_size <= _MAX_READ:
             return memoryview(file.read())
@@ -71,7 +71,7 @@ def decode_index(kind: str, data: memoryview[int], path: str) -> tuple[dict[str,
     """Get the description, the columns as views of ``data``, and the checksum.
 
     Raises:
-        ShardError: It is not such a file, of another kind or version, or damaged.
+        ShardError: The file is not an index, has another kind or version, or is damaged.
     """
     if len(data) < _HEADER.size or bytes(data[:8]) != _MAGIC:
         raise ShardError(f"cannot open {path!r}: it is not an index of shards", shard=path)

@@ -1,4 +1,4 @@
-"""A random order of any number of items that takes no memory: position and value are computed from each other."""
+"""``KeyedPermutation``: a random order in constant memory; position and value are computed from each other."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from ._share import check_size
 __all__ = ["KeyedPermutation"]
 
 _MAX_SIZE = 2**63 - 1
-#: Up to here all values are drawn and kept, a few KB: exactly uniform, and no slower. Halves of fewer than five bits
-#: would need more rounds than larger ones.
+#: Up to this size, all values are drawn and stored (a few KB). That is exactly uniform and no slower. A cipher whose
+#: halves have fewer than five bits would need more rounds.
 _MAX_TABLE = 1024
-#: Values computed at a time with NumPy: the first block small, since the first value waits for all of it, then enough
-#: that calling NumPy costs little for each, and little enough that the block stays in the processor's cache.
+#: Block sizes for computing values with NumPy. The first block is small, because the first value waits for all of it.
+#: Later blocks are large enough to make NumPy's cost per value small, and small enough for the processor's cache.
 _FIRST_BLOCK, _MAX_BLOCK = 512, 8192
 
 
 class KeyedPermutation(Sequence[int]):
-    """The integers ``0 .. n - 1`` in a pseudo-random order that the key alone decides, in constant memory.
+    """The integers ``0 .. n - 1`` in a pseudo-random order that depends only on the key, in constant memory.
 
-    ``permutation[position]`` is a value, ``permutation.index_of(value)`` its position; neither needs the others. The
-    order is the same on every machine, with NumPy or without, and will not change. Over the keys, all orders are
-    equally likely as far as can be measured (for ``n`` up to 1024 by construction; beyond, see the source). It is not a
-    secret: do not use it where somebody gains by guessing.
+    ``permutation[position]`` is a value, and ``permutation.index_of(value)`` is its position; each is computed without
+    the other values. The order is the same on every machine, with or without NumPy, and will not change. Over all keys,
+    all orders are equally likely as far as can be measured (for ``n`` up to 1024 by construction; for larger ``n``, see
+    the source). Not cryptographically secure: the order can be guessed.
 
     .. code-block:: python
 
         order = KeyedPermutation(10**9, key=(seed, epoch))
         order[0], order[-1]
-        mine = order[rank::world_size]  # a view, which takes no memory either
+        mine = order[rank::world_size]  # a view, also in constant memory
         for index in mine[:1000]:
             ...
 
     Iterating computes blocks of values with NumPy if it can be imported (some 60 ns each), else one by one (some
-    microseconds each); the values are Python's ``int`` in either case. Any number of threads may use it at once.
+    microseconds each); the values are Python ``int`` in either case. Thread-safe.
 
     Args:
-        n: How many, 1 to 2**63 - 1.
+        n: Number of integers, 1 to 2**63 - 1.
         key: One or several integers of any size, such as a seed, or a seed and an epoch. ``5`` is the same as ``(5,)``.
 
     Raises:
         TypeError: A number is not an integer.
         ValueError: ``n`` is out of range, or the key is empty.
 
-    Algorithm: a Feistel network of eight rounds on a domain a little larger than ``n``, values beyond ``n`` sent
-    through again; up to 1024, a table by Fisher and Yates. The papers are named in the module ``_feistel`` beside this.
+    Algorithm: a Feistel network of eight rounds on a domain slightly larger than ``n``; values ``>= n`` go through it
+    again. For ``n`` up to 1024: a table shuffled by Fisher and Yates. The module ``_feistel`` names the papers.
     """
 
     __slots__ = ("_cipher", "_key", "_n", "_table")
@@ -72,12 +72,12 @@ class KeyedPermutation(Sequence[int]):
 
     @property
     def n(self) -> int:
-        """How many integers there are."""
+        """The number of integers."""
         return self._n
 
     @property
     def key(self) -> tuple[int, ...]:
-        """What decides their order."""
+        """The key that determines the order."""
         return self._key
 
     def __len__(self) -> int:
@@ -90,7 +90,7 @@ class KeyedPermutation(Sequence[int]):
     def __getitem__(self, index: slice) -> PermutationSlice: ...
 
     def __getitem__(self, index: SupportsIndex | slice) -> int | PermutationSlice:
-        """The value at a position; for a slice, a view of its positions, without memory, that can be sliced again."""
+        """The value at a position; for a slice, a view in constant memory, which can be sliced again."""
         if isinstance(index, slice):
             return PermutationSlice(self, range(self._n)[index])
         return self._value_at(_position(index, self._n))
@@ -109,8 +109,8 @@ class KeyedPermutation(Sequence[int]):
         """Get the position of a value: ``permutation[permutation.index_of(value)] == value``.
 
         Raises:
-            TypeError: It is not an integer.
-            ValueError: It is not in ``range(n)``.
+            TypeError: The value is not an integer.
+            ValueError: The value is not in ``range(n)``.
         """
         number = operator.index(value)
         if not 0 <= number < self._n:
@@ -125,15 +125,15 @@ class KeyedPermutation(Sequence[int]):
         return number
 
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
-        """As :meth:`index_of`, within ``[start, stop)``, as of other sequences."""
+        """Same as :meth:`index_of`, for positions in ``[start, stop)``: the interface of sequences."""
         return _index_within(self, value, start, stop)
 
     def count(self, value: Any) -> int:
-        """1 if the value is in ``range(n)``, else 0."""
+        """Return 1 if the value is in ``range(n)``, else 0."""
         return int(value in self)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other is a permutation of as many with the same key."""
+        """Whether ``other`` is a permutation with the same ``n`` and key."""
         if not isinstance(other, KeyedPermutation):
             return NotImplemented
         return self._n == other._n and self._key == other._key
@@ -163,7 +163,7 @@ class KeyedPermutation(Sequence[int]):
         if len(positions) < _FIRST_BLOCK:  # not worth the import
             return map(self._value_at, positions)
         try:
-            import numpy as np  # noqa: F401  # asked only whether it is there
+            import numpy as np  # noqa: F401  # only to see whether it is installed
         except ImportError:
             return map(self._value_at, positions)
         return chain.from_iterable(self._blocks(positions))
@@ -192,7 +192,7 @@ class KeyedPermutation(Sequence[int]):
 
 
 class PermutationSlice(Sequence[int]):
-    """Some positions of a :class:`KeyedPermutation`, evenly spaced: what slicing one gives."""
+    """A slice of a :class:`KeyedPermutation`: a view of evenly spaced positions."""
 
     __slots__ = ("_permutation", "_positions")
 
@@ -202,12 +202,12 @@ class PermutationSlice(Sequence[int]):
 
     @property
     def permutation(self) -> KeyedPermutation:
-        """What this is a part of."""
+        """The permutation that this is a slice of."""
         return self._permutation
 
     @property
     def positions(self) -> range:
-        """The positions there."""
+        """The positions in the permutation."""
         return self._positions
 
     def __len__(self) -> int:
@@ -241,8 +241,8 @@ class PermutationSlice(Sequence[int]):
         """Get the position of a value in this slice.
 
         Raises:
-            TypeError: It is not an integer.
-            ValueError: It is not in this slice.
+            TypeError: The value is not an integer.
+            ValueError: The value is not in this slice.
         """
         position = self._permutation.index_of(value)
         if position not in self._positions:
@@ -250,15 +250,15 @@ class PermutationSlice(Sequence[int]):
         return self._positions.index(position)
 
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
-        """As :meth:`index_of`, within ``[start, stop)``, as of other sequences."""
+        """Same as :meth:`index_of`, for positions in ``[start, stop)``: the interface of sequences."""
         return _index_within(self, value, start, stop)
 
     def count(self, value: Any) -> int:
-        """1 if the value is in this slice, else 0."""
+        """Return 1 if the value is in this slice, else 0."""
         return int(value in self)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other is of the same positions of an equal permutation."""
+        """Whether ``other`` is a slice with the same positions of an equal permutation."""
         if not isinstance(other, PermutationSlice):
             return NotImplemented
         return self._permutation == other._permutation and self._positions == other._positions
@@ -270,7 +270,7 @@ class PermutationSlice(Sequence[int]):
         return type(self), (self._permutation, self._positions)
 
     def __repr__(self) -> str:
-        # The stop of a range that counts down to the first position is -1, which a slice would take for the last.
+        # A range that counts down to position 0 has stop -1; in a slice, -1 would mean the last position.
         own = self._positions
         stop = None if own.stop < 0 else own.stop
         return f"{self._permutation!r}[{own.start}:{'' if stop is None else stop}:{own.step}]"

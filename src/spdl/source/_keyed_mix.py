@@ -1,4 +1,4 @@
-"""A weighted mixture of sources that can be indexed: position and item are computed from each other."""
+"""``KeyedMix``: a weighted mixture of indexable sources; position and item are computed from each other."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 
 _MAX_LENGTH = 2**63 - 1
-#: Apart from the other keys of a mixture: those of the orders within blocks.
+#: Part of the keys for the orders within blocks; it keeps them different from the other keys of a mixture.
 _BLOCKS = -1
 
 
 class Indexed(Protocol[T_co]):
-    """What can be mixed: lists, data sets, samplers, permutations, ranges."""
+    """A source that can be mixed: lists, data sets, samplers, permutations, ranges."""
 
     def __len__(self) -> int: ...
 
@@ -31,23 +31,23 @@ class Indexed(Protocol[T_co]):
 
 
 class MixedPosition(NamedTuple):
-    """Where the item at a position of a mixture is from."""
+    """The source item that is at a position of a mixture."""
 
-    source: int  #: the number of the source
-    item: int  #: its index in this source
-    pass_number: int  #: how many times all items of the source have come before
+    source: int  #: number of the source
+    item: int  #: index of the item in this source
+    pass_number: int  #: number of complete passes through the source before this item
 
 
 class KeyedMix(Sampler[T]):
     """The items of several sources, mixed by weights, in a random order that is a function of the seed and the epoch.
 
-    The order is made of *blocks* of ``sum(weights)`` positions. Every block has exactly ``weights[s]`` items of source
-    ``s``, in random order. So the proportions hold exactly over any number of blocks, and nearly over any stretch.
-    Weights in the same ratio give blocks of different lengths: ``[3, 1]`` mixes evenly, ``[300, 100]`` more like
-    drawing at random.
+    The order consists of *blocks* of ``sum(weights)`` positions. Every block has exactly ``weights[s]`` items of source
+    ``s``, in random order. So the proportions hold exactly over any number of blocks, and nearly over any range.
+    Larger weights in the same ratio give larger blocks: ``[3, 1]`` mixes evenly; ``[300, 100]`` is closer to random
+    draws.
 
-    Position and item are found from each other in constant time and memory, so the item at position 500 million comes
-    as fast as the first, and a run can be resumed there, with any number of ranks.
+    Position and item are computed from each other in constant time and memory. So the item at position 500 million
+    is found as fast as the first, and a run can be resumed there with any number of ranks.
 
     .. code-block:: python
 
@@ -56,35 +56,35 @@ class KeyedMix(Sampler[T]):
         mix[0], mix[5 * 10**8]
 
     Args:
-        sources: What is mixed. Each has ``len()`` and can be indexed from 0.
-        weights: How many items of each are in a block: integers >= 1, one for each source.
-        at_end: What happens when a source has no more items.
+        sources: Sources to mix. Each has ``len()`` and can be indexed from 0.
+        weights: Number of items of each source in a block: integers >= 1, one for each source.
+        at_end: Policy for a source that has no more items.
 
-            - ``"stop"``: the epoch ends behind the last block that all sources can fill. Items that are left over are
-              not issued in this epoch; with ``shuffle`` these are others in each epoch.
-            - ``"repeat"``: that source begins again, shuffled by another key. The epoch has ``length`` positions.
-        length: The number of positions of an epoch, of all ranks together; only with ``at_end="repeat"``. ``None``:
-            until every item of every source has come at least once, and the block is full.
-        shuffle: Whether the items of each source come in a random order. ``False``: in that of the source, apart from
+            - ``"stop"``: the epoch ends after the last block that all sources can fill. The remaining items are not
+              used in this epoch; with ``shuffle``, these are different items in each epoch.
+            - ``"repeat"``: the source begins again, shuffled with another key. The epoch has ``length`` positions.
+        length: Number of positions of an epoch, of all ranks together; only with ``at_end="repeat"``. ``None``: the
+            first full block after which every item of every source has been used at least once ends the epoch.
+        shuffle: Whether to shuffle the items of each source. ``False``: they keep the order of the source, apart from
             the order within a block.
-        rank: Of this process: ``torch.distributed.get_rank()``.
+        rank: Rank of this process: ``torch.distributed.get_rank()``.
         world_size: Number of ranks: ``torch.distributed.get_world_size()``.
-        seed: Of the run: any integer.
-        epoch: Of the first iterations: any integer.
+        seed: Seed of the run: any integer.
+        epoch: Epoch of the first iterations: any integer.
         ddp_drop_last_distributed_round: Drop the remainder, so that all ranks make the same number of steps. ``False``:
             nothing is dropped, and some ranks may get one item more.
 
     Raises:
         TypeError: A number is not an integer, or a source has no length.
-        ValueError: There are no sources, not one weight for each, or one below 1; a source is empty, or has too few
-            items for one block and ``at_end`` is ``"stop"``; ``at_end`` is something else; there is a ``length`` with
-            ``"stop"``, or it is out of range; rank and world size do not fit.
+        ValueError: There are no sources; the number of weights is wrong, or a weight is < 1; a source is empty, or has
+            too few items for one block with ``at_end="stop"``; ``at_end`` is neither of the two; ``length`` is given
+            with ``"stop"``, or is out of range; or ``rank`` is not below ``world_size``.
 
-    Algorithm: position ``g`` is at place ``g % B`` of block ``g // B``, for ``B = sum(weights)``. The order of a block
-    is ``KeyedPermutation(B, (seed, epoch, -1, g // B))``: of its values, the first ``weights[0]`` are of source 0, and
+    Algorithm: position ``g`` is at place ``g % B`` of block ``g // B``, where ``B = sum(weights)``. The order of a
+    block is ``KeyedPermutation(B, (seed, epoch, -1, g // B))``; its values below ``weights[0]`` belong to source 0, and
     so on. Value ``j`` of source ``s`` is its item number ``q = g // B * weights[s] + j``, counted over all passes. In a
-    source of ``n`` items that is ``KeyedPermutation(n, (seed, epoch, s, q // n))[q % n]``. The numbers are the same on
-    every machine and will not change.
+    source of ``n`` items, this is item ``KeyedPermutation(n, (seed, epoch, s, q // n))[q % n]``. The numbers are the
+    same on every machine and will not change.
     """
 
     def __init__(
@@ -137,12 +137,12 @@ class KeyedMix(Sampler[T]):
 
     @property
     def sources(self) -> list[Indexed[T]]:
-        """What is mixed."""
+        """The sources that are mixed."""
         return list(self._sources)
 
     @property
     def weights(self) -> list[int]:
-        """How many items of each source are in a block."""
+        """The number of items of each source in a block."""
         return list(self._weights)
 
     @property
@@ -158,28 +158,28 @@ class KeyedMix(Sampler[T]):
     def shuffle(self, seed: int) -> None:
         """Set the seed of the iterations that begin from now on; the epoch stays. Only the last call counts.
 
-        Where a state was loaded, the next iteration goes on from it only if this is the seed of the state.
+        If a state was loaded, the next iteration resumes from it only if this is the seed in the state.
 
         Raises:
-            TypeError: It is not an integer.
+            TypeError: ``seed`` is not an integer.
         """
         self._choose(as_int("seed", seed), self.epoch)
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch of the iterations that begin from now on; the seed stays. Only the last call counts.
 
-        Where a state was loaded, the next iteration goes on from it only if this is the epoch of the state.
+        If a state was loaded, the next iteration resumes from it only if this is the epoch in the state.
 
         Raises:
-            TypeError: It is not an integer.
+            TypeError: ``epoch`` is not an integer.
         """
         self._choose(self.seed, as_int("epoch", epoch))
 
     def locate(self, position: int) -> MixedPosition:
-        """Get where the item at a global position is from.
+        """Get the source, index and pass of the item at a global position.
 
         Raises:
-            IndexError: It is not in ``range(num_global)``.
+            IndexError: The position is not in ``range(num_global)``.
         """
         if not 0 <= position < self.num_global:
             raise IndexError(f"position {position} is out of range for {self.num_global} items of all ranks")
@@ -189,13 +189,13 @@ class KeyedMix(Sampler[T]):
         """Get the global position of an item: ``mix.position_of(*mix.locate(position)) == position``.
 
         Args:
-            source: The number of the source.
-            item: Its index in the source.
-            pass_number: How many times all items of the source have come before.
+            source: Number of the source.
+            item: Index of the item in the source.
+            pass_number: Number of complete passes through the source before this item.
 
         Raises:
-            IndexError: There is no such source or item.
-            ValueError: The epoch does not come so far.
+            IndexError: The source or item does not exist.
+            ValueError: The epoch ends before this item.
         """
         if not 0 <= source < len(self._sources):
             raise IndexError(f"source {source} is out of range for {len(self._sources)} sources")
@@ -269,7 +269,7 @@ class KeyedMix(Sampler[T]):
 
 
 class _Orders:
-    """The orders within blocks and of passes, for one seed and epoch. Keeps those used last; any thread may use it."""
+    """The orders within blocks and of passes, for one seed and epoch. Caches those used last. Thread-safe."""
 
     __slots__ = ("_known", "epoch", "seed")
 
@@ -279,7 +279,7 @@ class _Orders:
         self._known: dict[int, tuple[int, KeyedPermutation]] = {}
 
     def get(self, of: int, number: int, size: int) -> KeyedPermutation:
-        """That of a pass through a source, or of a block."""
+        """Return the order of a pass through a source, or of a block."""
         known = self._known.get(of)
         if known is not None and known[0] == number:
             return known[1]

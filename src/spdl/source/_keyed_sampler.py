@@ -1,4 +1,4 @@
-"""Indices in a random order that is computed on demand, distributed over the ranks."""
+"""``DistributedKeyedSampler``: indices in a random order that is computed on demand, distributed over the ranks."""
 
 import operator
 from collections.abc import Iterator, Mapping
@@ -14,33 +14,33 @@ from ._states import read_integers
 
 __all__ = ["DistributedKeyedSampler"]
 
-#: Keeps these numbers apart from others with the same seed: digits of pi.
+#: Part of the key; it keeps these numbers different from others with the same seed. Digits of pi.
 _REPLACEMENTS: Final = 0x082EFA98EC4E6C89
 
 
 class DistributedKeyedSampler(Sampler[int]):
-    """All indices of a data set in random order, of which each rank has every ``world_size``-th, in constant memory.
+    """All indices of a data set in random order, in constant memory; each rank gets every ``world_size``-th index.
 
     .. code-block:: python
 
         sampler = DistributedKeyedSampler(10**9, rank=rank, world_size=world_size, seed=0)
         sampler.set_epoch(3)
-        sampler[5 * 10**8]  # at once
+        sampler[5 * 10**8]  # in constant time
 
-    The order of all ranks is ``KeyedPermutation(n, (seed, epoch))``: it depends on nothing else, in particular not on
-    the number of ranks or workers, so a run can be resumed with more or fewer of them. Each iteration yields the same
-    until ``shuffle`` or ``set_epoch``. Starting takes the same time for every ``n``, at the first position and at any
-    other: ``sampler[position]`` is computed, and a state holds a number.
+    The order of all ranks is ``KeyedPermutation(n, (seed, epoch))``. It does not depend on the number of ranks or
+    workers, so a run can be resumed with more or fewer of them. Each iteration yields the same indices until
+    ``shuffle`` or ``set_epoch`` is called. Starting at any position takes constant time, whatever ``n`` is:
+    ``sampler[position]`` is computed, and a state is a number.
 
     Args:
         n: Number of items in the data set, up to 2**63 - 1.
-        rank: Of this process: ``torch.distributed.get_rank()``.
+        rank: Rank of this process: ``torch.distributed.get_rank()``.
         world_size: Number of ranks: ``torch.distributed.get_world_size()``.
-        seed: Of the run: any integer.
-        epoch: Of the first iterations: any integer.
+        seed: Seed of the run: any integer.
+        epoch: Epoch of the first iterations: any integer.
         ddp_drop_last_distributed_round: Drop the remainder, so that all ranks make the same number of steps; each epoch
             drops different items. ``False``: nothing is dropped, and some ranks may get one index more.
-        refill: Let a pipeline replace the items that fail or are dropped before its first aggregate, so that all ranks
+        refill: Whether a pipeline replaces items that fail or are dropped before its first aggregate, so that all ranks
             make the same number of full batches. Iterating the sampler itself is not affected.
 
     Raises:
@@ -70,17 +70,16 @@ class DistributedKeyedSampler(Sampler[int]):
 
     @property
     def refill(self) -> bool:
-        """Whether a pipeline replaces the items that are lost."""
+        """Whether a pipeline replaces lost items."""
         return self._refill
 
     def replacement(self, position: int) -> int:
-        """The item in the place of one that is lost: a function of seed, epoch and the position of the replacement.
+        """Return the item that replaces a lost one: a function of seed, epoch and the position of the replacement.
 
-        Any item of the data set, also one that other ranks have; it may be lost in turn, and then has a replacement
-        itself.
+        It may be any item of the data set, also one of another rank. If it is lost too, it is replaced in the same way.
 
         Args:
-            position: A global position behind those of the epoch, ``num_global`` or more.
+            position: A global position after those of the epoch: ``num_global`` or more.
         """
         state = _REPLACEMENTS
         for number in (self._seed, self._epoch, position):
@@ -89,10 +88,10 @@ class DistributedKeyedSampler(Sampler[int]):
         return self._order[state % self._n]
 
     def at_global(self, position: SupportsIndex) -> int:
-        """Get the item at a global position; with ``refill``, also that of a replacement.
+        """Get the item at a global position; with ``refill``, also at the position of a replacement.
 
         Raises:
-            IndexError: There is no such position.
+            IndexError: The position is out of range.
         """
         number = operator.index(position)
         if self._refill and number >= self._n:
@@ -102,20 +101,20 @@ class DistributedKeyedSampler(Sampler[int]):
     def shuffle(self, seed: int) -> None:
         """Set the seed of the iterations that begin from now on; the epoch stays. Only the last call counts.
 
-        Where a state was loaded, the next iteration goes on from it only if this is the seed of the state.
+        If a state was loaded, the next iteration resumes from it only if this is the seed in the state.
 
         Raises:
-            TypeError: It is not an integer.
+            TypeError: ``seed`` is not an integer.
         """
         self._choose(as_int("seed", seed), self._epoch)
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch of the iterations that begin from now on; the seed stays. Only the last call counts.
 
-        Where a state was loaded, the next iteration goes on from it only if this is the epoch of the state.
+        If a state was loaded, the next iteration resumes from it only if this is the epoch in the state.
 
         Raises:
-            TypeError: It is not an integer.
+            TypeError: ``epoch`` is not an integer.
         """
         self._choose(self._seed, as_int("epoch", epoch))
 

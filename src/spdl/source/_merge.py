@@ -1,4 +1,4 @@
-"""Several iterables as one: round-robin, or drawn by weights."""
+"""``MergeIterator``: several iterables as one, round-robin or drawn by weights."""
 
 import base64
 import math
@@ -21,7 +21,7 @@ __all__ = ["MergeIterator"]
 
 T = TypeVar("T")
 
-#: ``stop_after``, as the public interface has it.
+#: Special values of ``stop_after`` in the public interface.
 _ALL_EXHAUSTED, _FIRST_EXHAUSTED = 0, -1
 
 
@@ -33,21 +33,22 @@ class MergeIterator(Generic[T]):
         list(MergeIterator([[0, 1], [10, 11, 12]]))                    # [0, 10, 1, 11, 12]
         MergeIterator([sounds, videos], weights=[9, 1], stop_after=1000)
 
-    Each ``iter()`` starts anew, with the same draws. With ``state_dict()`` and ``load_state_dict(state)`` the next one
-    goes on where the newest one is. For a mixture that can be indexed, see :class:`spdl.source.KeyedMix`.
+    Each ``iter()`` starts again, with the same draws. With ``state_dict()`` and ``load_state_dict(state)``, the next
+    iteration resumes where the newest one is. For a mixture that can be indexed, see :class:`spdl.source.KeyedMix`.
 
     Args:
-        iterables: What is merged.
+        iterables: Iterables to merge.
         weights: Relative frequency of each. Iterables of weight 0 are removed, also from ``.iterables`` and
             ``.weights``. ``None``: round-robin.
-        stop_after: 0: stop when all are exhausted. ``n`` > 0: after ``n`` items, or when all are exhausted. -1: when
-            the next item is due from one that is exhausted. Otherwise exhausted iterables leave the draw, and the
-            others keep their exact ratios, because the draw is among integers.
-        seed: Of the draws.
+        stop_after: 0: stop when all iterables are exhausted. ``n`` > 0: stop after ``n`` items, or when all are
+            exhausted. -1: stop when the next item should come from an exhausted iterable. With 0 and ``n``, exhausted
+            iterables are no longer drawn, and the others keep their exact ratios, because weights are converted to
+            integers.
+        seed: Seed of the draws.
 
     Raises:
-        ValueError: No iterables; ``stop_after`` < -1; not one weight for each; weights that are negative, NaN, infinite
-            or no numbers, or whose sum is 0.
+        ValueError: There are no iterables; ``stop_after`` < -1; the number of weights is wrong; weights are negative,
+            NaN, infinite or not numbers, or their sum is 0.
         TypeError: ``stop_after`` or ``seed`` is not an integer.
     """
 
@@ -92,10 +93,10 @@ class MergeIterator(Generic[T]):
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """Get where the newest iteration is: whose turn it is, or the state of the draw, and where each iterable is.
+        """Return the position of the newest iteration: whose turn it is or the state of the draws, and each iterable's.
 
-        Of an iterable that has ``state_dict``, that is its state; of others, the number of items taken. The state of
-        an iteration that has ended is that of one that has not begun.
+        For an iterable with ``state_dict``, this is its state; for others, the number of items taken. An iteration that
+        has ended has the same state as one that has not begun.
         """
         progress = self._resumed
         if self._newest is not None and not self._newest.has_ended:
@@ -103,13 +104,14 @@ class MergeIterator(Generic[T]):
         return make_state("MergeIterator", **self._fingerprint(), progress=progress)
 
     def load_state_dict(self, state: Mapping[str, Any], /) -> None:
-        """Let the next iteration go on from a state; those after it begin at the start.
+        """Make the next iteration resume from a state; later iterations begin at the start.
 
-        Iterables without ``load_state_dict``, or an index, are read from their start, and what was taken is dropped.
+        Iterables that have no ``load_state_dict`` and cannot be indexed are read from their start; the items already
+        taken are dropped.
 
         Raises:
-            ResumeError: It is not the state of such an iterator, made with the same arguments. On ``iter()``: an
-                iterable has fewer items, or cannot load its part.
+            ResumeError: It is not the state of a ``MergeIterator`` with the same arguments. On ``iter()``: an iterable
+                has fewer items, or cannot load its part of the state.
         """
         checked = read_state(state, "MergeIterator", **self._fingerprint())
         progress = checked.get("progress")
@@ -118,18 +120,18 @@ class MergeIterator(Generic[T]):
         self._resumed, self._newest = progress, None
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy begins at the start, also one made during an iteration.
+        # A copy begins at the start, even if it is made during an iteration.
         return {**self.__dict__, "_newest": None}
 
 
 class _Merging(Generic[T]):
-    """One iteration over several iterables, and where it is. They are known by their numbers.
+    """One iteration over several iterables, and its position. Iterables are identified by number.
 
     Args:
-        iterables: What is merged.
-        weights: Of the draw; ``None``: in turn.
-        seed: Of the draw.
-        resumed: What ``progress`` of an earlier iteration returned; ``None``: begin at the start.
+        iterables: Iterables to merge.
+        weights: Weights of the draws; ``None``: round-robin.
+        seed: Seed of the draws.
+        resumed: Result of ``progress`` of an earlier iteration; ``None``: begin at the start.
     """
 
     def __init__(
@@ -142,11 +144,11 @@ class _Merging(Generic[T]):
         self._iterables = iterables
         self._weights = weights
         start = resumed or _at_start(len(iterables))
-        #: Those that are not known to be exhausted, and at which place among them the next turn is.
+        #: Iterables not known to be exhausted, and the place among them of the next turn.
         self._alive: list[int] = list(start["alive"])
         self._turn: int = start["turn"]
         self._turns: Iterator[Iterator[T]] | None = None
-        #: Those found to be exhausted in this round.
+        #: Iterables found to be exhausted in this round.
         self._exhausted: list[int] = list(start["exhausted"])
         self._rng = random.Random(seed)
         if start["draw"] is not None:
@@ -159,7 +161,7 @@ class _Merging(Generic[T]):
 
     @property
     def count(self) -> int:
-        """How many items were given."""
+        """The number of items yielded."""
         return sum(source.count for source in self._sources)
 
     def items(self, stop_after: int) -> Iterator[T]:
@@ -175,7 +177,7 @@ class _Merging(Generic[T]):
         while self._alive:
             iterators = [self._sources[number].items for number in self._alive]
             while True:
-                # How many of these are left tells whose turn it is, without counting.
+                # The number of remaining elements tells whose turn it is, without counting.
                 self._turns = turns = iter(iterators)
                 if first:
                     next(islice(turns, first, first), None)
@@ -195,13 +197,13 @@ class _Merging(Generic[T]):
             exhausted.clear()
 
     def _place(self) -> int:
-        """The place, among those that are alive, at which the next turn is."""
+        """The place of the next turn, among the iterables that are not exhausted."""
         return self._turn if self._turns is None else len(self._alive) - length_hint(self._turns)
 
     def _drawn(self, weights: list[int], ends_early: bool) -> Iterator[T]:
         while self._alive:
             iterators = [self._sources[number].items for number in self._alive]
-            if len(iterators) == 1:  # nothing to draw
+            if len(iterators) == 1:  # no draw is needed
                 yield from iterators[0]
                 return
             bounds = list(accumulate(weights[number] for number in self._alive))
@@ -217,11 +219,11 @@ class _Merging(Generic[T]):
             del self._alive[chosen]
 
     def progress(self) -> dict[str, Any]:
-        """Where this is, for another one to go on."""
+        """The position of this iteration, for another iteration to resume from."""
         ids = Counter(map(id, self._iterables))
         taken = []
         for iterable, source in zip(self._iterables, self._sources, strict=True):
-            # One that is merged with itself has one state, and two places.
+            # An iterable that is merged twice has one state but two places.
             is_asked = is_stateful(iterable) and ids[id(iterable)] == 1
             taken.append([source.count, iterable.state_dict() if is_asked else None])  # type: ignore[attr-defined]
         return {
@@ -237,7 +239,7 @@ def _at_start(count: int) -> dict[str, Any]:
     return {"alive": range(count), "turn": 0, "exhausted": [], "draw": None, "taken": [(0, None)] * count}
 
 
-#: The version of the states of ``random.Random``, and how many words of 32 bits they have.
+#: The version of the states of ``random.Random``, and their number of 32-bit words.
 _DRAW_VERSION, _DRAW_WORDS = 3, 625
 
 
@@ -270,7 +272,7 @@ def _check_progress(progress: Any, count: int, *, is_drawn: bool) -> None:
 
 
 def _as_integers(weights: list[float]) -> list[int]:
-    """Whole numbers in the same ratios exactly: each float is a whole number over a power of two."""
+    """Integers in exactly the same ratios: each float is an integer over a power of two."""
     ratios = [weight.as_integer_ratio() for weight in weights]
     common = max(denominator for _, denominator in ratios)
     whole = [numerator * (common // denominator) for numerator, denominator in ratios]
@@ -289,7 +291,7 @@ def _check_weights(weights: Sequence[float], count: int) -> list[float]:
 
 
 def _as_weight(value: object, position: int) -> float:
-    # Text has no __float__, though float() takes it.
+    # Text has no __float__, although float() accepts it.
     if not hasattr(type(value), "__float__") and not hasattr(type(value), "__index__"):
         raise ValueError(f"weights must be numbers, got {value!r} at position {position}")
     try:

@@ -1,4 +1,4 @@
-"""What pipelines and loaders ask of a source, by the presence of methods."""
+"""Protocols of sources: the methods that pipelines and loaders look for."""
 
 from collections.abc import Iterator
 from typing import Protocol, TypeVar, runtime_checkable
@@ -10,7 +10,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 @runtime_checkable
 class IterableWithShuffle(Protocol[T_co]):
-    """Something to iterate over, again and again, whose order a seed can change."""
+    """An iterable that can be iterated repeatedly, and whose order a seed changes."""
 
     def __iter__(self) -> Iterator[T_co]: ...
 
@@ -21,7 +21,7 @@ class IterableWithShuffle(Protocol[T_co]):
 
 @runtime_checkable
 class SizedIterable(Protocol[T_co]):
-    """Something to iterate over, again and again, that knows how many items come."""
+    """An iterable that can be iterated repeatedly and has a length."""
 
     def __len__(self) -> int: ...
 

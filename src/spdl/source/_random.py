@@ -1,4 +1,4 @@
-"""Indices drawn at random with NumPy, dealt to the ranks."""
+"""``DistributedRandomSampler``: indices drawn at random with NumPy, distributed over the ranks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["DistributedRandomSampler"]
 
 
 class DistributedRandomSampler(Sampler[Any]):
-    """Indices of a data set in random order, of which each rank has every ``world_size``-th.
+    """Indices of a data set in random order; each rank gets every ``world_size``-th index.
 
     .. code-block:: python
 
@@ -28,23 +28,24 @@ class DistributedRandomSampler(Sampler[Any]):
             assert len(list(sampler)) == 250
 
     All ranks draw the same ``numpy.random.default_rng(seed).choice(n, ...)``, so they need not communicate.
-    Each iteration draws again from the seed: the order is the same until ``shuffle`` sets another one.
+    Each iteration draws again from the seed: the order is the same until ``shuffle`` sets another seed.
     No global random state is used.
 
-    The indices of all ranks are drawn at once: 8 bytes for each. For large data sets see
-    :class:`DistributedKeyedSampler`. Indexing (``sampler[position]``) draws them once and keeps all of them until
+    The indices of all ranks are drawn at once and take 8 bytes each. For large data sets, use
+    :class:`DistributedKeyedSampler`. Indexing (``sampler[position]``) draws all indices once and keeps them until
     ``shuffle``.
 
     Args:
         n: Number of items in the data set.
-        rank: Of this process: ``torch.distributed.get_rank()``.
+        rank: Rank of this process: ``torch.distributed.get_rank()``.
         world_size: Number of ranks: ``torch.distributed.get_world_size()``.
-        num_draws: How many indices all ranks together draw; ``None``: ``n``. May exceed ``n`` only with ``weights``.
-        weights: How often each item is drawn, relative to the others: ``n`` numbers. Draws are then with replacement:
-            an item may come several times or never. Copied.
-        seed: Of the first iterations, >= 0.
+        num_draws: Number of indices that all ranks together draw; ``None``: ``n``. May exceed ``n`` only with
+            ``weights``.
+        weights: Relative frequency of each item: ``n`` numbers, which are copied. Draws are then with replacement: an
+            item may be drawn several times or never.
+        seed: Seed of the first iterations, >= 0.
         ddp_drop_last_distributed_round: Draw a multiple of ``world_size``, so that all ranks make the same number of
-            steps. ``False``: some ranks may have one more than others.
+            steps. ``False``: some ranks may get one index more than others.
 
     Raises:
         TypeError: A number is not an integer.
@@ -83,11 +84,11 @@ class DistributedRandomSampler(Sampler[Any]):
     def shuffle(self, seed: int) -> None:
         """Set the seed of the iterations that begin from now on. Only the last call counts.
 
-        Where a state was loaded, the next iteration goes on from it only if this is the seed of the state.
+        If a state was loaded, the next iteration resumes from it only if this is the seed in the state.
 
         Raises:
-            TypeError: It is not an integer.
-            ValueError: It is negative.
+            TypeError: ``seed`` is not an integer.
+            ValueError: ``seed`` is negative.
         """
         chosen = as_seed("seed", seed)
         if chosen != self._seed:
@@ -97,22 +98,22 @@ class DistributedRandomSampler(Sampler[Any]):
 
     @property
     def num_global(self) -> int:
-        """The number of indices that all ranks draw together: another number would be another order."""
+        """The number of indices that all ranks draw together. A different number gives a different order."""
         return self._share.stop
 
     def __iter__(self) -> Iterator[Any]:
-        """NumPy integers (``int64``). Drawn at the first ``next``."""
+        """Iterate over NumPy integers (``int64``), which are drawn at the first ``next``."""
         return super().__iter__()
 
     def _items_at(self, positions: range) -> Iterator[Any]:
         return self._draw_at(positions, self._seed)
 
     def _draw_at(self, positions: range, seed: int) -> Iterator[Any]:
-        # A generator, so that nothing is drawn before the first index is asked for.
+        # A generator, so that nothing is drawn before the first `next`.
         drawn = self._draw(seed) if self._kept is None or seed != self._seed else self._kept
         own = drawn[positions.start : positions.stop : positions.step]
         if positions.step > 1:
-            own = own.copy()  # lets go of the other ranks' indices
+            own = own.copy()  # so that the other ranks' indices are freed
         del drawn
         yield from own
 

@@ -1,4 +1,4 @@
-"""An iterator that never ends."""
+"""``repeat_source``: iterate over a source endlessly, epoch after epoch."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -12,11 +12,11 @@ T = TypeVar("T")
 
 
 class RepeatIterator(Iterator[T]):
-    """What :func:`repeat_source` returns."""
+    """The iterator that :func:`repeat_source` returns."""
 
     def __init__(self, src: Iterable[T], epoch: int) -> None:
         self.src = src
-        #: The epoch that is under way, or the first one.
+        #: The current epoch; before the first ``next``, the first one.
         self.epoch = epoch
         self._iterator: Iterator[T] | None = None
         self._newest: Counted[T] | None = None
@@ -41,16 +41,16 @@ class RepeatIterator(Iterator[T]):
             if self._newest.count == 0:
                 raise RuntimeError(
                     f"cannot repeat a source of type {type(self.src).__qualname__}: epoch {self.epoch} gave no item. "
-                    "Either there is nothing in it, or it can be iterated over only once, as generators and other "
-                    "iterators: give what makes a new iterator each time"
+                    "Either it is empty, or it can be iterated over only once, like generators and other iterators: "
+                    "pass an object that makes a new iterator for each iter()"
                 )
             count, state = 0, None
             self.epoch += 1
 
     def state_dict(self) -> dict[str, Any]:
-        """Get the epoch and the number of its items that were given.
+        """Return the epoch and the number of its items that were yielded.
 
-        ``"src"`` is the state of the source, if that has ``state_dict``.
+        ``"src"`` is the state of the source, if the source has ``state_dict``.
         """
         count, inner = self._resumed
         if self._newest is not None:
@@ -59,13 +59,14 @@ class RepeatIterator(Iterator[T]):
         return make_state("repeat_source", epoch=self.epoch, position=count, src=inner)
 
     def load_state_dict(self, state: Mapping[str, Any], /) -> None:
-        """Go on from a state.
+        """Resume from a state.
 
-        Without ``load_state_dict``, or an index, the source is read from the start of the epoch, and what was given is
-        dropped.
+        A source that has no ``load_state_dict`` and cannot be indexed is read from the start of the epoch; the items
+        already yielded are dropped.
 
         Raises:
-            ResumeError: It is not such a state. On ``next``: the source has fewer items, or cannot load its part.
+            ResumeError: It is not the state of such an iterator. On ``next``: the source has fewer items, or cannot
+                load its part of the state.
         """
         checked = read_state(state, "repeat_source")
         (epoch,) = read_integers(checked, "epoch")
@@ -82,19 +83,19 @@ class RepeatIterator(Iterator[T]):
 
 
 def repeat_source(src: Iterable[T], /, epoch: int = 0) -> RepeatIterator[T]:
-    """Iterate over ``src`` again and again, without an end.
+    """Iterate over ``src`` endlessly, epoch after epoch.
 
     Args:
-        src: Iterated over from its start in each epoch. If it has ``shuffle``, ``src.shuffle(seed=epoch)`` is called
-            before, with an epoch that counts up.
+        src: Source, iterated from its start in each epoch. If it has ``shuffle``, ``src.shuffle(seed=epoch)`` is called
+            before each epoch, with an epoch number that counts up.
         epoch: The first epoch, and so the first seed.
 
     Returns:
-        An iterator. It pickles, if ``src`` does, until the first ``next``; after it, pickling raises ValueError. It has
-        ``state_dict()`` and ``load_state_dict(state)``, which include those of ``src``.
+        An iterator. It is picklable if ``src`` is, until the first ``next``; after it, pickling raises ValueError. It
+        has ``state_dict()`` and ``load_state_dict(state)``, which include those of ``src``.
 
     Raises:
         TypeError: The epoch is not an integer.
-        RuntimeError: On ``next``: an epoch of ``src`` gave no item. Going on would be a loop without end or output.
+        RuntimeError: On ``next``: an epoch of ``src`` had no items. Without this error, the loop would never end.
     """
     return RepeatIterator(src, as_int("epoch", epoch))

@@ -1,4 +1,4 @@
-"""What all samplers can do: an order that all ranks agree on, of which one has every ``world_size``-th item."""
+"""``Sampler``: the base class of samplers. All ranks share one order; each rank gets every ``world_size``-th item."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ T = TypeVar("T")
 class Sampler(Generic[T]):
     """The share of one rank in an order that all ranks agree on.
 
-    Positions are of two kinds. A *local* one counts the items of this rank: ``sampler[0]`` is its first. A *global* one
-    counts those of all ranks together: ``sampler.at_global(0)`` is the first item of rank 0, on every rank. Both are
-    found in constant time, however far they are from the start.
+    There are two kinds of positions. A *local* position counts the items of this rank: ``sampler[0]`` is its first. A
+    *global* position counts the items of all ranks: ``sampler.at_global(0)`` is the first item of rank 0, on every
+    rank. Looking up either takes constant time.
     """
 
     def __init__(
@@ -36,25 +36,25 @@ class Sampler(Generic[T]):
 
     @abstractmethod
     def _items_at(self, positions: range) -> Iterator[T]:
-        """The items at these global positions, which ascend."""
+        """The items at these global positions, which are in ascending order."""
 
     @abstractmethod
     def _item_at(self, position: int) -> T:
         """The item at a global position."""
 
     def _settings(self) -> dict[str, Any]:
-        """What may change after the sampler was made, and decides about the order; part of its state."""
+        """Settings that determine the order and may change after construction, such as the epoch; part of the state."""
         return {}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        """Take the settings from a state that has been checked."""
+        """Set the settings from a state that has been checked."""
 
     def _fingerprint(self) -> dict[str, Any]:
-        """What was given when the sampler was made, must not differ where its state is loaded, and is not of a rank."""
+        """Constructor arguments that must be the same where the state is loaded; not those of a rank."""
         return {"num_global": self.num_global}
 
     def _forget(self) -> None:
-        """Let the next iteration begin at the start: it is of another order."""
+        """Make the next iteration begin at the start, because its order has changed."""
         self._start = 0
         self._newest = None
 
@@ -70,30 +70,30 @@ class Sampler(Generic[T]):
 
     @property
     def num_global(self) -> int:
-        """The number of global positions: of all ranks together, with those of a last round that is dropped."""
+        """The number of global positions: of all ranks together, including a last round that is dropped."""
         return self._total
 
     @property
     def drop_last(self) -> bool:
-        """Whether the last positions are dropped if they do not go around."""
+        """Whether the remainder is dropped."""
         return self._drop_last
 
     def global_position(self, position: SupportsIndex) -> int:
-        """Get the global position of a local one: ``rank + world_size * position``.
+        """Return the global position of a local one: ``rank + world_size * position``.
 
         Raises:
-            IndexError: The sampler has fewer items.
+            IndexError: The position is out of range.
         """
         return self._share[_checked(position, len(self), "items of this rank")]
 
     def at_global(self, position: SupportsIndex) -> T:
-        """Get the item at a global position, also one of another rank, or of a last round that is dropped.
+        """Return the item at a global position, also one of another rank or of a last round that is dropped.
 
-        So items that other ranks have not loaded can be loaded here: the pipeline does so when a run goes on with
-        another number of ranks.
+        With it, a pipeline loads items that other ranks have not loaded, when a run resumes with another number of
+        ranks.
 
         Raises:
-            IndexError: It is not in ``range(num_global)``.
+            IndexError: The position is not in ``range(num_global)``.
         """
         return self._item_at(_checked(position, self.num_global, "items of all ranks"))
 
@@ -116,7 +116,7 @@ class Sampler(Generic[T]):
         return self._item_at(self.global_position(index))
 
     def iterate_from(self, index: SupportsIndex) -> Iterator[T]:
-        """The items from a local position on; faster than to index one after the other."""
+        """Iterate over the items from a local position on; faster than indexing them one by one."""
         return self._items_at(self._share[operator.index(index) :])
 
     def __iter__(self) -> Iterator[T]:
@@ -125,9 +125,9 @@ class Sampler(Generic[T]):
         return self._newest.items
 
     def state_dict(self) -> dict[str, Any]:
-        """Get where the newest iteration is, as numbers and text.
+        """Return the position of the newest iteration, as numbers and text.
 
-        A loader that takes positions itself needs no state of its sampler; this is for one that only iterates.
+        Only loaders that iterate over the sampler need its state; loaders that use positions do not.
         """
         position = self._start if self._newest is None else self._newest.count
         return make_state(
@@ -139,14 +139,14 @@ class Sampler(Generic[T]):
         )
 
     def load_state_dict(self, state: Mapping[str, Any], /) -> None:
-        """Let the next iteration go on from a state, and those after it begin at the start.
+        """Make the next iteration resume from a state; later iterations begin at the start.
 
-        The state of any rank will do, since all have taken as many items. It may be of another number of ranks, if what
-        they had taken together is a multiple of this one. Choosing another order or epoch afterwards begins at the
-        start.
+        The state may be from any rank, because all ranks have taken the same number of items. It may be from another
+        number of ranks, if the items they had taken together divide evenly among the current ranks. Choosing another
+        order or epoch afterwards makes the next iteration begin at the start.
 
         Raises:
-            ResumeError: It is not the state of such a sampler, made with the same arguments.
+            ResumeError: It is not the state of a sampler of this class with the same arguments.
         """
         kind = type(self).__name__
         checked = read_state(state, kind, **self._fingerprint())
@@ -166,7 +166,7 @@ class Sampler(Generic[T]):
         self._start = position
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy begins at the start, also one made during an iteration.
+        # A copy begins at the start, even if it is made during an iteration.
         return {**self.__dict__, "_newest": None}
 
 

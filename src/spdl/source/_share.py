@@ -9,8 +9,8 @@ def check_size(n: object) -> int:
     """Get the number of items of a data set.
 
     Raises:
-        TypeError: It is not an integer.
-        ValueError: It is not positive.
+        TypeError: The value is not an integer.
+        ValueError: The number is not positive.
     """
     size = as_int("n", n)
     if size <= 0:
@@ -23,10 +23,10 @@ def share_of(total: int, rank: object, world_size: object, drop_last_round: bool
 
     Args:
         total: Number of positions of all ranks together.
-        rank: Of this process.
+        rank: Rank of this process.
         world_size: Number of ranks.
         drop_last_round: Drop the remainder, so that all ranks get the same number.
-        what: What the positions hold, for the message.
+        what: Name of the items, for the message.
 
     Returns:
         ``range(rank, stop, world_size)``. ``stop`` is ``total``, or less if the remainder is dropped.

@@ -1,4 +1,4 @@
-"""Items of a source that cannot be indexed, in a random order as far as a buffer goes."""
+"""``ShuffleBuffer``: shuffle a source that cannot be indexed, through a buffer of limited size."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ T = TypeVar("T")
 
 
 class ShuffleBuffer(Generic[T]):
-    """The items of a source, each in exchange for one drawn from a buffer of ``size`` items.
+    """The items of a source, shuffled through a buffer: each new item replaces one drawn at random, which is yielded.
 
     .. code-block:: python
 
         mixed = ShuffleBuffer(range(100), 10, seed=0)
         assert sorted(mixed) == list(range(100))
 
-    An item comes at most ``size`` places too early and, on the average, ``size`` too late: items that are far from each
-    other in the source stay so. Where items can be indexed, ``DistributedKeyedSampler`` and ``ShardOrder`` shuffle all
-    of them, at once and without memory.
+    An item is yielded at most ``size`` positions earlier than in the source, and stays in the buffer for ``size`` draws
+    on average. So items that are far apart in the source stay far apart. If items can be indexed, use
+    ``DistributedKeyedSampler`` or ``ShardOrder`` instead: they shuffle all items in constant memory.
 
-    The order is a function of seed and epoch, and goes on exactly from a state: the items that were in the buffer are
-    read from the source again, from a state that the source had before the oldest of them. If the source has no
+    The order is a function of seed and epoch, and resumes exactly from a state. The items that were in the buffer are
+    then read from the source again, from a state that the source had before the oldest of them. If the source has no
     ``state_dict``, it is read from its start.
 
     Args:
         source: Any iterable. Its ``set_epoch``, ``rank`` and ``world_size`` are passed on.
-        size: How many items the buffer holds.
-        seed: Of the run: any integer.
-        epoch: Of the first iterations: any integer.
+        size: Number of items in the buffer.
+        seed: Seed of the run: any integer.
+        epoch: Epoch of the first iterations: any integer.
 
     Raises:
         TypeError: A number is not an integer.
@@ -52,12 +52,12 @@ class ShuffleBuffer(Generic[T]):
         self._seed = as_int("seed", seed)
         self._epoch = as_int("epoch", epoch)
         self._newest: _Iteration[T] | None = None
-        #: The state that the next iteration goes on from.
+        #: The state that the next iteration resumes from.
         self._resumed: Mapping[str, Any] | None = None
 
     @property
     def size(self) -> int:
-        """How many items the buffer holds."""
+        """The number of items in the buffer."""
         return self._size
 
     @property
@@ -71,12 +71,12 @@ class ShuffleBuffer(Generic[T]):
         return self._epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch of the iterations that begin from now on, and that of the source, if it has one.
+        """Set the epoch of the iterations that begin from now on, also in the source if it has ``set_epoch``.
 
-        Where a state was loaded, the next iteration goes on from it only if this is the epoch of the state.
+        If a state was loaded, the next iteration resumes from it only if this is the epoch in the state.
 
         Raises:
-            TypeError: It is not an integer.
+            TypeError: ``epoch`` is not an integer.
         """
         given = as_int("epoch", epoch)
         if given != self._epoch:
@@ -86,7 +86,7 @@ class ShuffleBuffer(Generic[T]):
             self.source.set_epoch(given)  # type: ignore[attr-defined]  # just checked
 
     def __getattr__(self, name: str) -> Any:
-        # The share of the source is that of its items; a source that knows no ranks has no such attributes.
+        # Rank and world size are those of the source; a source without ranks does not have these attributes.
         if name in ("rank", "world_size"):
             return getattr(self.source, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -100,7 +100,7 @@ class ShuffleBuffer(Generic[T]):
         return newest.items()
 
     def state_dict(self) -> dict[str, Any]:
-        """Get where the newest iteration is: numbers, and a state of the source. No items are in it."""
+        """Return the position of the newest iteration: numbers, and a state of the source. It contains no items."""
         if self._newest is not None:
             found = self._newest.state()
         elif self._resumed is not None:
@@ -110,11 +110,11 @@ class ShuffleBuffer(Generic[T]):
         return make_state("ShuffleBuffer", size=self._size, seed=self._seed, epoch=self._epoch, **found)
 
     def load_state_dict(self, state: Mapping[str, Any], /) -> None:
-        """Let the next iteration go on from a state, and those after it begin at the start.
+        """Make the next iteration resume from a state; later iterations begin at the start.
 
         Raises:
-            ResumeError: It is not the state of such a buffer of the same size. While iterating: the source has fewer
-                items, or cannot load its part.
+            ResumeError: It is not the state of a ``ShuffleBuffer`` of the same size. While iterating: the source has
+                fewer items, or cannot load its part of the state.
         """
         checked = read_state(state, "ShuffleBuffer", size=self._size)
         seed, epoch = read_integers(checked, "seed", "epoch")
@@ -126,7 +126,7 @@ class ShuffleBuffer(Generic[T]):
             self.source.set_epoch(epoch)  # type: ignore[attr-defined]  # just checked
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy begins at the start, or where a state says, also one made during an iteration.
+        # A copy begins at the start or at a loaded state, even if it is made during an iteration.
         return {**self.__dict__, "_newest": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -137,19 +137,19 @@ class ShuffleBuffer(Generic[T]):
 
 
 class _Iteration(Generic[T]):
-    """One pass. Everything but the items is a function of the key, and of how many items were read and given."""
+    """One iteration. Everything except the items is a function of the key and the numbers of items read and yielded."""
 
     def __init__(self, source: Iterable[T], size: int, key: str) -> None:
         self._source = source
         self._size = size
-        # Only `random()` is used, of which the numbers are promised to stay the same.
+        # Only `random()` is used: Python guarantees that its numbers stay the same.
         self._random = random.Random(key).random
         self._buffer: list[T] = []
-        #: For each place of the buffer, the position in the source of what is there.
+        #: For each place of the buffer, the source position of its item.
         self._positions: list[int] = []
         self._read = 0
         self._given = 0
-        #: Positions and states of the source there; the first is the newest that all of the buffer comes after.
+        #: Positions and states of the source; the first is the newest one that is not after any item in the buffer.
         self._snapshots: deque[tuple[int, Any]] = deque([(0, None)])
         self._resumed: tuple[int, Any] | None = None
 
@@ -194,7 +194,7 @@ class _Iteration(Generic[T]):
         return {"read": self._read, "given": self._given, "position": position, "source": state}
 
     def go_on(self, state: Mapping[str, Any]) -> None:
-        """Draw again what was drawn: afterwards, what was in the buffer is known, and is still to be read."""
+        """Repeat the draws up to the state. Afterwards the buffer's positions are known; its items are read later."""
         read, given = state["read"], state["given"]
         self._positions[:] = range(min(self._size, read))
         draw, size, positions = self._random, self._size, self._positions
@@ -219,7 +219,7 @@ class _Iteration(Generic[T]):
             item = next(iterator, _MISSING)
             if item is _MISSING:
                 raise ResumeError(
-                    f"cannot go on with a buffer over a source of type {type(self._source).__qualname__}: it has only "
+                    f"cannot resume a buffer over a source of type {type(self._source).__qualname__}: it has only "
                     f"{at} items, and {self._read} had been read. It has changed since the state was taken"
                 )
             if at in places:

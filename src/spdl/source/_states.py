@@ -1,4 +1,4 @@
-"""States of sources: plain dictionaries, checked when they are loaded; and iterables that go on where they were."""
+"""States of sources: plain dictionaries, checked when they are loaded; and resuming an iterable at a position."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST: Final = sys.maxsize - 1
 
 
 def make_state(kind: str, **values: Any) -> dict[str, Any]:
-    """The state of a source of this kind."""
+    """Make the state of a source of this kind."""
     return {"kind": kind, "version": _VERSION, **values}
 
 
@@ -27,12 +27,12 @@ def read_state(state: object, kind: str, **made_with: Any) -> Mapping[str, Any]:
     """Check a state, and return it.
 
     Args:
-        state: What the user gave.
-        kind: The source that is to go on from it.
-        made_with: Arguments of the source that must be the same as those of the source that has been saved.
+        state: The user's state.
+        kind: Kind of the source that loads it.
+        made_with: Arguments of the source that must equal those of the saved source.
 
     Raises:
-        ResumeError: It is no state, of another source or version, or of one made with other arguments.
+        ResumeError: It is not a state, or it belongs to another kind or version, or to a source with other arguments.
     """
     if not isinstance(state, Mapping):
         raise ResumeError(
@@ -56,10 +56,10 @@ def read_state(state: object, kind: str, **made_with: Any) -> Mapping[str, Any]:
 
 
 def read_count(state: Mapping[str, Any], name: str, most: int | None = None) -> int:
-    """Return a number >= 0 of a state.
+    """Return an integer >= 0 from a state.
 
     Raises:
-        ResumeError: It is missing, no number, or out of range.
+        ResumeError: It is missing, not an integer, or out of range.
     """
     value = state.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0 or (most is not None and value > most):
@@ -69,10 +69,10 @@ def read_count(state: Mapping[str, Any], name: str, most: int | None = None) -> 
 
 
 def read_integers(state: Mapping[str, Any], *names: str) -> list[int]:
-    """Return numbers of a state.
+    """Return integers from a state.
 
     Raises:
-        ResumeError: One is missing or no integer.
+        ResumeError: One is missing or not an integer.
     """
     for name in names:
         value = state.get(name)
@@ -84,48 +84,48 @@ def read_integers(state: Mapping[str, Any], *names: str) -> list[int]:
 
 
 def is_stateful(source: object) -> bool:
-    """Whether it can say where it is, and go on from there."""
+    """Whether a source can save its position and resume from it."""
     return callable(getattr(source, "state_dict", None)) and callable(getattr(source, "load_state_dict", None))
 
 
 class Counted(Generic[T]):
-    """An iterator, and how many items it has given. Counting costs a tenth of what a loop in Python would.
+    """An iterator that counts its items, at a tenth of the cost of a Python loop.
 
     Args:
-        iterator: Whose items these are.
-        before: How many were given before, by others.
+        iterator: The iterator to count.
+        before: Number of items to add, which were yielded before by other iterators.
     """
 
     __slots__ = ("_before", "_counter", "items")
 
     def __init__(self, iterator: Iterator[T], before: int = 0) -> None:
         self._before = before
-        # compress() takes an item, then a number, which is not 0, so the item is given.
+        # compress() takes an item, then a number, which is never 0, so it yields the item.
         self._counter = iter(range(1, sys.maxsize))
-        #: What is counted. Exhausted when the iterator is.
+        #: The counted iterator. Exhausted when the original iterator is.
         self.items: Iterator[T] = compress(iterator, self._counter)
 
     @property
     def count(self) -> int:
-        """How many items have been given, with those before."""
+        """The number of items yielded, including ``before``."""
         return self._before + _MOST - length_hint(self._counter)
 
 
 def go_on(source: Iterable[T], count: int, state: Mapping[str, Any] | None) -> Iterator[T]:
-    """Iterate over a source from the item of this number on.
+    """Iterate over a source from item number ``count`` on.
 
     Args:
-        source: If it is a sequence, nothing before is read; else it is read from its start and the items are dropped.
-        count: How many items have been given.
-        state: That of the source, if it has ``load_state_dict``. Then nothing is read.
+        source: A sequence is indexed from ``count`` on; another iterable is read from its start, and items are dropped.
+        count: Number of items already yielded.
+        state: State of the source, if it has ``load_state_dict``. Then no items are read and dropped.
 
     Raises:
-        ResumeError: It has fewer items, or cannot load the state.
+        ResumeError: The source has fewer items, or cannot load the state.
     """
     if state is not None:
         if not is_stateful(source):
             raise ResumeError(
-                f"cannot go on with a source of type {type(source).__qualname__}: the state is of one that has "
+                f"cannot resume a source of type {type(source).__qualname__}: the state belongs to a source that has "
                 "state_dict() and load_state_dict()"
             )
         source.load_state_dict(state)  # type: ignore[attr-defined]  # just checked
@@ -144,6 +144,6 @@ def go_on(source: Iterable[T], count: int, state: Mapping[str, Any] | None) -> I
 def _check_length(source: object, length: int, count: int) -> None:
     if length < count:
         raise ResumeError(
-            f"cannot go on at item {count} of a source of type {type(source).__qualname__}: it has only {length} "
+            f"cannot resume at item {count} of a source of type {type(source).__qualname__}: it has only {length} "
             "items. It has changed since the state was taken"
         )

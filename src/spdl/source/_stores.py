@@ -1,4 +1,4 @@
-"""Where bytes are: files of this machine, or objects of a store that can be read by ranges."""
+"""``RangeStore``, the protocol of stores whose objects are read by ranges; and local files as such a store."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ._errors import StaleIndexError
 
 __all__ = ["FilePart", "LocalFiles", "Located", "RangeStore", "StoredFile", "list_named", "write_whole"]
 
-#: Local files that are kept open between reads, by each :class:`LocalFiles`.
+#: Number of local files that each :class:`LocalFiles` keeps open between reads.
 _MAX_OPEN: Final = 64
 _WILDCARD: Final = re.compile(r"[*?\[]")
 
 
 class Located(Protocol):
-    """A part of a file or object."""
+    """A byte range of a file or object."""
 
     @property
     def path(self) -> str:
-        """Of the object, as the store knows it."""
+        """Path of the object in the store."""
 
     @property
     def offset(self) -> int:
-        """Of the first byte."""
+        """Position of the first byte."""
 
     @property
     def length(self) -> int:
@@ -35,15 +35,15 @@ class Located(Protocol):
 
     @property
     def etag(self) -> str | None:
-        """The version that is meant; ``None``: any."""
+        """The expected version; ``None``: any."""
 
 
 class StoredInfo(Protocol):
-    """What a store says of an object."""
+    """Path, size and version of an object in a store."""
 
     @property
     def path(self) -> str:
-        """As the store knows it."""
+        """Path of the object in the store."""
 
     @property
     def size(self) -> int:
@@ -51,29 +51,29 @@ class StoredInfo(Protocol):
 
     @property
     def etag(self) -> str | None:
-        """Another one for each version; ``None``: the store has none."""
+        """The version, which changes with the content; ``None``: the store has no versions."""
 
 
 @runtime_checkable
 class RangeStore(Protocol):
-    """What holds shards: objects that can be listed, and read in part.
+    """A store of shards: its objects can be listed, and read by ranges.
 
-    ``spdl.remote.RemoteStore`` is one. If it also has ``put(path, data)``, an index is saved in it; if it has
-    ``head(path)``, it need not be able to list.
+    ``spdl.remote.RemoteStore`` is one. If the store also has ``put(path, data)``, an index can be saved in it. If it
+    has ``head(path)``, it need not be able to list.
     """
 
     def list(self, pattern: str, /) -> Iterable[StoredInfo]:
-        """The objects whose paths match, as ``"train/*.tar"``: each has ``path``, ``size`` and ``etag``."""
+        """The objects whose paths match a pattern such as ``"train/*.tar"``: with ``path``, ``size`` and ``etag``."""
 
     def read(self, located: Any, /) -> bytes:
-        """The bytes of a part: of anything that has ``path``, ``offset``, ``length`` and ``etag``.
+        """Read a byte range: of any object with ``path``, ``offset``, ``length`` and ``etag``.
 
-        (Any, because stores have types of their own for it.)
+        The parameter's type is ``Any``, because stores have their own types for it.
         """
 
 
 class FilePart(NamedTuple):
-    """A part of a file or object."""
+    """A byte range of a file or object."""
 
     path: str
     offset: int
@@ -82,7 +82,7 @@ class FilePart(NamedTuple):
 
 
 class StoredFile(NamedTuple):
-    """A file or object, and its version."""
+    """A file or object, with its size and version."""
 
     path: str
     size: int
@@ -90,9 +90,9 @@ class StoredFile(NamedTuple):
 
 
 class LocalFiles:
-    """The files of this machine as a store. Files that are read often stay open. Thread-safe; safe after fork.
+    """Local files as a store. The files used last stay open. Thread-safe; safe after fork.
 
-    The version of a file is its time of change. It is compared when the file is opened.
+    The version of a file is its modification time. It is checked when the file is opened.
     """
 
     def __init__(self) -> None:
@@ -102,8 +102,8 @@ class LocalFiles:
         """Get size and version of a file.
 
         Raises:
-            FileNotFoundError: It is not there, or a folder.
-            OSError: It cannot be looked up.
+            FileNotFoundError: The file does not exist, or is a folder.
+            OSError: The file's status cannot be read.
         """
         try:
             found = os.stat(path)
@@ -120,22 +120,22 @@ class LocalFiles:
         return [self.describe(path) for path in sorted(glob.glob(pattern, recursive=True)) if os.path.isfile(path)]
 
     def read(self, located: Located, /) -> bytes:
-        """The bytes of a part of a file; fewer if it ends before.
+        """Read a byte range of a file. Returns fewer bytes if the file ends earlier.
 
         Raises:
-            StaleIndexError: It is of another version.
+            StaleIndexError: The file has another version.
         """
         return self.read_part(located.path, located.offset, located.length, located.etag)
 
     def read_part(self, path: str, offset: int, length: int, etag: str | None = None) -> bytes:
-        """The same."""
+        """Same as ``read``, with separate arguments."""
         file = self._open.get(path)
         if file is None:
             file = self._keep(path, etag)
         found = os.pread(file.number, length, offset)
         if len(found) == length or not found:
             return found
-        parts = [found]  # a read gives 2 GiB at most
+        parts = [found]  # one read returns at most 2 GiB
         while found:
             offset += len(found)
             length -= len(found)
@@ -144,21 +144,21 @@ class LocalFiles:
         return b"".join(parts)
 
     def put(self, path: str, data: bytes) -> None:
-        """Write a file as a whole: under another name first, so that nobody sees a part of it."""
+        """Write a file atomically."""
         write_whole(path, data)
 
     def _keep(self, path: str, etag: str | None) -> _OpenFile:
         file = _OpenFile(path)
         if etag is not None and etag != f"{os.fstat(file.number).st_mtime_ns}":
             raise StaleIndexError(
-                f"{path!r} has changed since it was indexed, so what is where in it is not known. Make the index again",
+                f"{path!r} has changed since it was indexed, so its index is invalid. Build the index again",
                 shard=path,
             )
-        # Oldest first. A thread that reads one that goes here still refers to it: it is closed afterwards.
+        # Drop the oldest files first. A file that another thread is reading is closed when that thread drops it.
         while len(self._open) >= _MAX_OPEN:
             try:
                 self._open.pop(next(iter(self._open)), None)
-            except (StopIteration, RuntimeError):  # another thread did
+            except (StopIteration, RuntimeError):  # another thread dropped it
                 break
         return self._open.setdefault(path, file)
 
@@ -170,7 +170,7 @@ class LocalFiles:
 
 
 class _OpenFile:
-    """A file that is closed when nobody refers to it."""
+    """An open file, closed with the last reference."""
 
     __slots__ = ("number",)
 
@@ -184,10 +184,10 @@ class _OpenFile:
 
 
 def list_named(store: RangeStore, patterns: Sequence[str]) -> list[StoredFile]:
-    """What a store says of the objects that patterns and names stand for, in this order, each once.
+    """Look up the objects for patterns and names, in this order, each once.
 
     Raises:
-        FileNotFoundError: A pattern matches nothing, or there is no object of a name.
+        FileNotFoundError: A pattern matches nothing, or a named object does not exist.
     """
     found: dict[str, StoredFile] = {}
     folders: dict[str, dict[str, StoredFile] | None] = {}
@@ -198,7 +198,7 @@ def list_named(store: RangeStore, patterns: Sequence[str]) -> list[StoredFile]:
             matching = [store.describe(pattern)]
         else:
             folder = pattern[: pattern.rfind("/") + 1]
-            if folder not in folders:  # one request, and not one for each shard
+            if folder not in folders:  # one request per folder, not one per shard
                 folders[folder] = _listed(store, folder)
             listed = folders[folder]
             if listed is None:
@@ -212,10 +212,10 @@ def list_named(store: RangeStore, patterns: Sequence[str]) -> list[StoredFile]:
 
 
 def _listed(store: RangeStore, folder: str) -> dict[str, StoredFile] | None:
-    """The objects in a folder; ``None``: it cannot be listed, and the store describes objects one by one."""
+    """The objects in a folder; ``None`` if it cannot be listed but the store has ``head``."""
     try:
         return {info.path: _facts(info) for info in store.list(f"{folder}*")}
-    except RuntimeError:  # web servers, and buckets whose users may only read
+    except RuntimeError:  # web servers, and buckets whose users may read but not list
         if not callable(getattr(store, "head", None)):
             raise
         return None
@@ -226,10 +226,10 @@ def _facts(info: StoredInfo) -> StoredFile:
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes | memoryview[int]) -> None:
-    """Write a file under another name, and rename it: whoever opens it finds the old one or the new one, whole.
+    """Write a file atomically, by renaming a temporary file: readers see either the old or the new content.
 
     Raises:
-        OSError: It cannot be written. Nothing is left over.
+        OSError: The file cannot be written. No temporary file remains.
     """
     import tempfile
 

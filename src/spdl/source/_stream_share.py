@@ -1,4 +1,4 @@
-"""``StreamShare``: the rank of a source that is read as a stream, and how many samples it gives."""
+"""``StreamShare``: rank, world size and number of samples of a source that is read as a stream."""
 
 from ._arguments import as_int
 from ._share import share_of
@@ -7,18 +7,18 @@ __all__ = ["StreamShare"]
 
 
 class StreamShare:
-    """Base class of sources that have no positions: ranks divide what is streamed, such as archives.
+    """Base class of sources without positions, whose parts (such as archives) are distributed over the ranks.
 
     Args:
-        total: How many parts there are to divide.
-        what: What they are, for messages.
-        rank: Of this process.
+        total: Number of parts to distribute.
+        what: Name of the parts, for messages.
+        rank: Rank of this process.
         world_size: Number of ranks.
-        num_samples: Samples that a rank gives in an epoch, so that all ranks make equal steps; ``None``: all it has.
+        num_samples: Number of samples per rank and epoch, so that all ranks make equal steps; ``None``: all.
 
     Raises:
         TypeError: A number is not an integer.
-        ValueError: ``num_samples`` is not positive, or rank and world size do not fit.
+        ValueError: ``num_samples`` or ``world_size`` is not positive, or ``rank`` is not in ``[0, world_size)``.
     """
 
     def __init__(self, total: int, what: str, rank: int, world_size: int, num_samples: int | None) -> None:
@@ -40,5 +40,5 @@ class StreamShare:
 
     @property
     def num_samples(self) -> int | None:
-        """How many samples a rank gives in an epoch, if that was said."""
+        """The number of samples per rank and epoch; ``None``: all."""
         return self._num_samples

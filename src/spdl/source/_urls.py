@@ -1,4 +1,4 @@
-"""Shards and folders that are named by URL: the store that has them, which is one of ``spdl.remote``."""
+"""URLs of shards and folders: find the store of ``spdl.remote`` that has them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 __all__ = ["is_url", "open_object", "open_stream", "store_of"]
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-#: Bytes per request for what is read from its start to its end.
+#: Bytes per request for objects that are read from start to end.
 _READ_AHEAD: Final = 8 << 20
 
 
 def is_url(name: str) -> bool:
-    """Whether it is a URL, and not a local path.
+    """Whether ``name`` is a URL rather than a local path.
 
     Raises:
-        ValueError: It is a command, as WebDataset has them.
+        ValueError: ``name`` is a command, as WebDataset accepts.
     """
     if name.startswith("pipe:"):
         raise ValueError(
@@ -35,7 +35,7 @@ def store_of(urls: Sequence[str]) -> tuple[RemoteStore, list[str]]:
 
     Raises:
         RemotePackageError: The package for it is not installed.
-        ValueError: They are not all in one bucket or on one host.
+        ValueError: The objects are not all in one bucket or on one host.
     """
     from spdl.remote import RemoteStore
 
@@ -50,10 +50,10 @@ def store_of(urls: Sequence[str]) -> tuple[RemoteStore, list[str]]:
 
 
 def open_object(url: str) -> Any:
-    """A seekable file, read by ranges.
+    """Open an object as a seekable file that is read by ranges.
 
     Raises:
-        spdl.remote.RemoteError: It cannot be read.
+        spdl.remote.RemoteError: The object cannot be read.
     """
     from spdl.remote import RemoteObject
 
@@ -62,10 +62,10 @@ def open_object(url: str) -> Any:
 
 
 def open_stream(url: str) -> Any:
-    """A file that reads an object from its start to its end.
+    """Open an object as a file that is read from start to end.
 
     Raises:
-        spdl.remote.RemoteError: It cannot be read.
+        spdl.remote.RemoteError: The object cannot be read.
     """
     from spdl.remote import RemoteObject
 

@@ -1,4 +1,4 @@
-"""ImageNet (ILSVRC2012) as a source: paths and class indices."""
+"""``ImageNet``: ImageNet (ILSVRC2012) as a source of paths and class indices."""
 
 import os
 import re
@@ -15,18 +15,18 @@ _SPLITS = ("train", "val")
 
 
 class ImageNet:
-    """The photographs of one split, in the folder layout of ILSVRC2012: ``<split>/<WordNet id>/<name>.JPEG``.
+    """The images of one split, in the folder layout of ILSVRC2012: ``<split>/<WordNet id>/<name>.JPEG``.
 
-    Gives pairs of path and class index, sorted by path until ``shuffle``. The files are looked up once, when this is
-    made.
+    Yields pairs of path and class index, sorted by path until ``shuffle``. The files are listed once, by the
+    constructor.
 
     Args:
-        root: The folder that holds ``train`` and ``val``.
+        root: The folder that contains ``train`` and ``val``.
         split: ``"train"`` or ``"val"``.
 
     Raises:
-        ValueError: Another split. While iterating: a path below ``root`` has no WordNet id, or one that is none of the
-            1000 of ILSVRC2012.
+        ValueError: ``split`` is neither of the two. While iterating: a path below ``root`` has no WordNet id, or an id
+            that is not one of the 1000 of ILSVRC2012.
     """
 
     def __init__(self, root: str | os.PathLike[str], split: str = "val") -> None:
@@ -36,7 +36,7 @@ class ImageNet:
         self._directory = LocalDirectory(root, f"{split}/*/*.JPEG")
 
     def shuffle(self, seed: int) -> None:
-        """Reorder the paths, as :meth:`LocalDirectory.shuffle <spdl.source.local_directory.LocalDirectory.shuffle>`."""
+        """Shuffle the paths, as :meth:`LocalDirectory.shuffle <spdl.source.local_directory.LocalDirectory.shuffle>`."""
         self._directory.shuffle(seed=seed)
 
     def __len__(self) -> int:
@@ -46,10 +46,10 @@ class ImageNet:
         class_of = get_mappings()
         root = self._directory.root
         for path in self._directory:
-            # Not the whole path: the folder that holds the data set may have such a name as well.
+            # Not the whole path: the folder of the data set may also have such a name.
             wnid = parse_wnid(str(path.relative_to(root)))
             if wnid not in class_of:
-                raise ValueError(f"{str(path)!r} is of no class: {wnid} is none of the 1000 ids of ILSVRC2012")
+                raise ValueError(f"{str(path)!r} has no class: {wnid} is none of the 1000 ids of ILSVRC2012")
             yield path, class_of[wnid]
 
     def __repr__(self) -> str:
@@ -60,7 +60,7 @@ def parse_wnid(s: str) -> str:
     """Get the first WordNet id in a text: ``n`` and 8 digits.
 
     Raises:
-        ValueError: There is none.
+        ValueError: The text has no WordNet id.
     """
     match = re.search(r"n[0-9]{8}", s)
     if match is None:
@@ -71,7 +71,7 @@ def parse_wnid(s: str) -> str:
 def get_mappings() -> dict[str, int]:
     """Get the class index, ``0 .. 999``, of each WordNet id of ILSVRC2012.
 
-    The ids are numbered in sorted order, as in the models that are published for this data set.
+    The ids are numbered in sorted order, as in the models published for this data set.
 
     Returns:
         A new ``dict``.

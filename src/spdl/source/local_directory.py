@@ -1,4 +1,4 @@
-"""The files of a folder as a source."""
+"""``LocalDirectory``: the files of a local folder as a source."""
 
 import os
 import random
@@ -13,12 +13,12 @@ __all__ = ["LocalDirectory"]
 class LocalDirectory:
     """The paths below ``root`` that match a pattern, sorted.
 
-    They are looked up once, when this is made; files that come later are not seen. A root that does not exist, or a
-    pattern that nothing matches, gives no paths: ask ``len()``.
+    The paths are listed once, by the constructor; files added later are not included. If the root does not exist or
+    nothing matches the pattern, there are no paths: check ``len()``.
 
     Args:
         root: The folder.
-        pattern: As :meth:`pathlib.Path.glob` takes it: ``"*.wav"``, ``"**/*.jpg"``. Folders match as well as files.
+        pattern: Pattern for :meth:`pathlib.Path.glob`: ``"*.wav"``, ``"**/*.jpg"``. It also matches folders.
 
     Raises:
         ValueError: The pattern is empty.
@@ -31,10 +31,10 @@ class LocalDirectory:
         self._paths = sorted(self.root.glob(pattern))
 
     def shuffle(self, seed: int) -> None:
-        """Reorder the paths by ``random.Random(seed).shuffle``.
+        """Shuffle the paths by ``random.Random(seed).shuffle``.
 
-        What is reordered is the present order: the result depends on the shuffles before as well. An iteration that has
-        begun keeps the order it began with.
+        This shuffles the current order, so the result also depends on earlier shuffles. An iteration that has already
+        begun keeps its order.
 
         Raises:
             TypeError: The seed is not an integer.

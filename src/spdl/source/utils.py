@@ -1,4 +1,4 @@
-"""Sources made of other sources."""
+"""Sources made from other sources: merged, repeated, or shuffled in each epoch."""
 
 from ._embed_shuffle import embed_shuffle as embed_shuffle
 from ._merge import MergeIterator as MergeIterator

@@ -182,7 +182,7 @@ def test_a_torn_line_costs_itself_only(tmp_path: Path, caplog: pytest.LogCapture
     run(build_of(range(4), lambda b: b.pipe(odd_fails)), quarantine=path)
     caplog.clear()
     assert [line.key for line in read_quarantine(path)] == [1, 3]
-    assert "passed over 1 lines" in caplog.text
+    assert "skipped 1 lines" in caplog.text
 
 
 def test_what_is_no_line_of_such_a_file_is_passed_over(tmp_path: Path) -> None:

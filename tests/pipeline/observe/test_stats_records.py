@@ -272,8 +272,8 @@ def test_one_substitute_and_one_missing_part_are_told_as_one() -> None:
     assert "   0:1:a: 1 of 3 failed calls has a substitute\n" in got
     assert "   0:2:b: 1 part, such as an image of a batch, is missing from results" in got
     got = str(pipeline(stage(0, "src"), stage(1, "a", num_redealt=1), stage(2, "b", num_redealt=2)))
-    assert "   0:1:a: 1 item was dealt again because a worker died\n" in got
-    assert "   0:2:b: 2 items were dealt again because a worker died" in got
+    assert "   0:1:a: 1 item was sent again because a worker died\n" in got
+    assert "   0:2:b: 2 items were sent again because a worker died" in got
 
 
 @pytest.mark.parametrize(

@@ -177,8 +177,8 @@ def test_an_item_that_ends_two_workers_fails(kind: RegionKind, caplog: pytest.Lo
     stage = region_of(pipeline)
     failures = {failure.item_repr: failure.error for failure in stage.failures}
     assert sorted([*items, *map(int, failures)]) == list(range(6))
-    assert any("dealt again after another worker had died with it" in note for note in failures["5"].__notes__)
-    assert any("dealt again" in record.message and record.levelname == "WARNING" for record in caplog.records)
+    assert any("sent again after another worker that held it had died" in note for note in failures["5"].__notes__)
+    assert any("sent again" in record.message and record.levelname == "WARNING" for record in caplog.records)
 
 
 def draw_or_die(note: Path, item: int, rng: Any) -> tuple[int, float]:

@@ -182,7 +182,7 @@ def test_states_that_do_not_fit_are_refused() -> None:
         memory_stream([4, 4], rank=0, world_size=2).load_state_dict(state)
     shorter = memory_stream([4, 1], rank=1, world_size=2)
     shorter.load_state_dict(state)
-    with pytest.raises(ResumeError, match="behind sample 3: it has 1"):
+    with pytest.raises(ResumeError, match="after sample 3: it has 1"):
         list(shorter)
 
 

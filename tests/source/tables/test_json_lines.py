@@ -125,7 +125,7 @@ def test_a_file_that_became_shorter_is_noticed(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", ROWS)
     rows = JsonLines(path)
     os.truncate(path, 30)
-    with pytest.raises(ShardError, match="The file is shorter than it was"):
+    with pytest.raises(ShardError, match="The file is shorter than when it was indexed"):
         rows[6]
 
 

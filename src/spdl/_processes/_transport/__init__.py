@@ -1,7 +1,7 @@
-"""Moving objects between two processes: what is small goes through a socket, what is large through shared memory.
+"""Sends objects between two processes: small ones through a socket, large ones through shared memory.
 
-Knows nothing of pipelines. ``_pickling`` takes an object apart into a small head and large buffers, a ``Store`` puts
-the buffers where the other side can read them in place, a ``Link`` carries the heads.
+Independent of pipelines. ``_pickling`` splits an object into a small head and large buffers, a ``Store`` puts the
+buffers where the other side can read them in place, and a ``Link`` carries the heads.
 """
 
 from ._connecting import LinkEnd as LinkEnd

@@ -1,13 +1,13 @@
-"""The automatic arena: shared memory for what one process sends to another, sized by itself.
+"""The automatic arena: shared memory for sending from one process to another, which adapts its size.
 
-The memory is anonymous. It is as large as its limit from the beginning, but takes memory only as it is used, so
-nothing is mapped, and no descriptor travels, after the start. Each buffer that is sent gets a block of it, and is read
-in place; the block is free again when the last view of it is gone, wherever that is kept. Only the sender decides what
-lies where, so the two never wait for each other, and either may be killed at any moment: the memory goes with the last
-process that has it mapped. Where there is no room, the sender is told, and sends another way.
+The memory is anonymous. It has its full size from the beginning but takes memory only as it is used, so nothing is
+mapped and no descriptor is sent after the start. Each sent buffer gets a block, and is read in place; the block is free
+again when the last view of it is gone, in whichever process that is. Only the sender allocates, so the two processes
+never wait for each other, and either may be killed at any moment: the memory is freed with the last process that has it
+mapped. If there is no room, the sender uses another way.
 
-How memory is asked of the system, reused and given back: ``native/shared/sender.h``; what the two sides share:
-``native/shared/area.h``.
+See ``native/shared/sender.h`` for how memory is reserved, reused and released, and ``native/shared/area.h`` for the
+state that both sides share.
 """
 
 from __future__ import annotations
@@ -33,16 +33,18 @@ __all__ = [
     "take_descriptors",
 ]
 
-#: How many buffers can be in the arena at a time.
+#: Most buffers in the arena at a time.
 _NUM_BLOCKS: Final = 16384
 _MOST: Final = 8 << 30
 _LEAST: Final = 64 << 20
-#: The system refuses so much address space, or so large a file: less will do. The limit is only a limit.
+#: Errors when the system refuses this much address space or this large a file: a smaller arena is tried, because the
+#: limit is only an upper bound.
 _TOO_LARGE: Final = {errno.ENOMEM, errno.EFBIG, errno.EINVAL, errno.EAGAIN}
-#: Where address space is limited (``ulimit -v``), an arena takes this share of what is left. Nobody knows how many are
-#: to come, nor what else needs some: each leaves 15/16 to those after it, and 16 pairs still leave an eighth.
+#: If address space is limited (``ulimit -v``), an arena takes this share of the rest. How many more arenas there will
+#: be and what else needs address space is unknown: each leaves 15/16 to the next ones, and 16 pairs still leave an
+#: eighth.
 _SHARE: Final = 16
-#: Then it may be as small as this. Below, there is none, and what is left is for everything else.
+#: The smallest arena in that case. Below this there is none, and the rest is left for everything else.
 _LEAST_SHARE: Final = 1 << 20
 
 
@@ -52,18 +54,18 @@ class Arena:
     Picklable only as an argument of a process that is being started.
 
     Args:
-        limit: Most bytes that are in it at a time. Where the process may only map so much (``ulimit -v``), at most a
-            share of what is left of that; where the system refuses it (``ulimit -f``), half of it, and so on.
+        limit: Most bytes in it at a time. If address space is limited (``ulimit -v``), at most a share of the rest; if
+            the system refuses the size (``ulimit -f``), half of it, and so on.
 
     Raises:
-        OSError: There is no shared memory, or no descriptor, to be had.
+        OSError: There is no shared memory or no descriptor left.
         ValueError: ``limit`` is not positive.
     """
 
     def __init__(self, limit: int) -> None:
         if limit <= 0:
             raise ValueError(f"limit must be > 0, got {limit}")
-        self._fd = -1  # of an arena that has arrived and was not mapped
+        self._fd = -1  # of an arena that has arrived but is not mapped yet
         self._mapped: Area | None = _make_area(limit)
 
     @property
@@ -72,27 +74,27 @@ class Arena:
         return self._area.num_bytes
 
     def open_sender(self) -> ArenaSender:
-        """The sending side. Once, in the process that sends.
+        """Open the sending side: once, in the process that sends.
 
         Raises:
-            OSError: This process may not map so much: see ``lacks_memory``. Nothing need be sent this way.
+            OSError: This process cannot map this much: see ``lacks_memory``. Send another way then.
         """
         return ArenaSender(self._area.for_this_process())
 
     def open_receiver(self) -> ArenaReceiver:
-        """The receiving side, in the other process.
+        """Open the receiving side, in the other process.
 
         Raises:
-            OSError: This process may not map so much: see ``lacks_memory``. Then ``open_reader``.
+            OSError: This process cannot map this much: see ``lacks_memory``. Use ``open_reader`` then.
         """
         return ArenaReceiver(self._area.for_this_process())
 
     def open_reader(self) -> ReadingReceiver:
-        """The receiving side for a process that may not map the arena."""
+        """Open the receiving side for a process that cannot map the arena."""
         return ReadingReceiver(self._file())
 
     def close(self) -> None:
-        """Close this process's descriptor. Idempotent. What was opened, and views of it, go on working."""
+        """Close this process's descriptor. Idempotent. Opened sides and views stay valid."""
         if self._mapped is not None:
             self._mapped.close()
         fd, self._fd = self._fd, -1
@@ -108,23 +110,23 @@ class Arena:
         return self._mapped
 
     def _file(self) -> int:
-        """Another descriptor of the file, which the caller owns."""
+        """Return a duplicate descriptor of the file, owned by the caller."""
         return os.dup(self._fd if self._mapped is None else self._mapped.fd)
 
     def __getstate__(self) -> Any:
         return pass_descriptors(self, self._area)
 
     def __setstate__(self, state: Any) -> None:
-        # Mapped when it is opened, by whoever can tell what to do if that fails.
+        # It is mapped when it is opened, where the caller can handle a failure.
         (fd,) = state
         self._fd = fd.detach()
         self._mapped = None
 
 
 class ArenaSender:
-    """The sending side of an arena: a ``Store``, which has memory for what is still to be made as well.
+    """The sending side of an arena: a ``Store`` that can also provide memory in advance (slots).
 
-    Safe to use from several threads. In the child of a fork it never has room: the memory is the parent's.
+    Thread-safe. In a forked child it never has room: the memory belongs to the parent.
     """
 
     def __init__(self, area: Area) -> None:
@@ -132,45 +134,45 @@ class ArenaSender:
         self._sender = Sender(area)
 
     def put(self, buffers: Sequence[Any]) -> list[tuple[int, int, int]] | None:
-        """Copy buffers to the arena, without the GIL if they are large. What lies in a slot stays where it is.
+        """Copy buffers to the arena, without the GIL if they are large. Buffers inside a slot are not copied.
 
         Args:
             buffers: Contiguous buffers: ``pickle.PickleBuffer``, for example.
 
         Returns:
-            For each its block, offset and size in bytes; ``None``, and nothing is put, if there is no room.
+            The block, offset and size in bytes of each; ``None`` if there is no room, and then nothing is put.
         """
         return self._sender.put(buffers)
 
     def take_back(self, spans: Sequence[tuple[int, int, int]]) -> None:
-        """What was put will not be sent after all."""
+        """Undo a put that will not be sent."""
         self._sender.take_back(spans)
 
     def slot(self, num_bytes: int) -> memoryview | None:
-        """Memory in the arena for what is still to be made, aligned to 64 bytes; ``None`` if there is no room.
+        """Memory in the arena to fill in place, aligned to 64 bytes; ``None`` if there is no room.
 
-        What is put of it later is not copied, so it must not be changed after that. It goes back when the last view of
-        it on this side is gone and the other side has dropped whatever was sent of it.
+        Putting parts of it does not copy, so do not change it after that. It is freed when the last view on this side
+        is gone and the other side has dropped everything that was sent from it.
         """
         slot = self._sender.slot(num_bytes)
         return None if slot is None else memoryview(slot)
 
     def trim(self) -> None:
-        """Give the memory of all that is free back to the system; useful before a long pause."""
+        """Return all free memory to the system; useful before a long pause."""
         self._sender.trim()
 
     def close(self) -> None:
-        """Close its descriptor. Idempotent. There is no room from now on; slots, and what was sent, stay valid."""
+        """Close its descriptor. Idempotent. From then on there is no room; slots and sent buffers stay valid."""
         self._sender.close()
 
     @property
     def num_bytes_used(self) -> int:
-        """Bytes of what is in the arena now, rounded up for alignment."""
+        """Bytes in use in the arena, rounded up for alignment."""
         return self._sender.num_bytes_used
 
     @property
     def num_bytes_reserved(self) -> int:
-        """Bytes of the machine's memory that the arena takes, whether used or not."""
+        """Bytes of memory that the arena takes from the system, used or not."""
         return self._sender.num_bytes_reserved
 
     @property
@@ -180,35 +182,35 @@ class ArenaSender:
 
 
 class ArenaReceiver:
-    """The receiving side of an arena: a ``Receiver``. Safe to use from several threads."""
+    """The receiving side of an arena: a ``Receiver``. Thread-safe."""
 
-    #: Bytes that were sent come back as bytes, which is a copy: most code cannot do with anything else.
+    #: Sent ``bytes`` arrive as ``bytes``, which is a copy, because most code needs that type.
     bytes_as_views = False
 
     def __init__(self, area: Area) -> None:
         self._area = area
 
     def get(self, spans: Sequence[tuple[int, int, int]]) -> list[View]:
-        """A writable buffer of bytes for each span, in place.
+        """Return a writable buffer of bytes for each span, in place.
 
-        The memory goes back when the last view of it is gone: on any thread, also when this is long closed. Views that
-        a fork copied do not count.
+        The memory is freed when the last view of it is gone, on any thread, even after this is closed. Copies of views
+        in a forked child do not count.
 
         Raises:
-            ValueError: It is no span of this arena.
+            ValueError: A span is not in this arena.
         """
         return self._area.get(spans)
 
     def drop(self, spans: Sequence[tuple[int, int, int]]) -> None:
-        """Give back the memory of a message that nobody will look at."""
+        """Free the memory of a message that will not be read."""
         self._area.drop(spans)
 
     def close(self) -> None:
-        """Nothing to do: the memory stays mapped until this and all views are gone."""
+        """Do nothing: the memory stays mapped until this object and all views are gone."""
 
 
 class ReadingReceiver:
-    """The receiving side where there is no address space for the arena: a ``Receiver`` whose buffers are copies.
+    """The receiving side without address space for the arena: a ``Receiver`` whose buffers are copies.
 
     Args:
         fd: Of the arena's file. Taken over.
@@ -225,7 +227,7 @@ class ReadingReceiver:
             raise
 
     def get(self, spans: Sequence[tuple[int, int, int]]) -> list[bytearray]:
-        """A copy of each span. The memory goes back at once."""
+        """Return a copy of each span. Its memory is freed at once."""
         buffers = []
         try:
             for _, offset, size in spans:
@@ -240,7 +242,7 @@ class ReadingReceiver:
         return buffers
 
     def drop(self, spans: Sequence[tuple[int, int, int]]) -> None:
-        """Give back the memory of a message that nobody will look at."""
+        """Free the memory of a message that will not be read."""
         self._area.drop(spans)
 
     def close(self) -> None:
@@ -252,7 +254,7 @@ class ReadingReceiver:
 
 
 def lacks_memory(error: OSError) -> bool:
-    """The system refuses so much memory or address space: an arena is done without, everything else is as usual."""
+    """Whether the system refuses this much memory or address space. Then there is no arena; everything else works."""
     return error.errno in _TOO_LARGE
 
 
@@ -279,10 +281,10 @@ def _make_area(limit: int) -> Area:
 
 
 def pass_descriptors(owner: object, area: Area) -> Any:
-    """What ``take_descriptors`` makes the same area of in a process that is being started.
+    """Return what ``take_descriptors`` needs to open the same area in a process that is being started.
 
     Raises:
-        RuntimeError: None is being started.
+        RuntimeError: No process is being started.
     """
     from multiprocessing import context, reduction
 
@@ -301,12 +303,12 @@ def take_descriptors(state: Any) -> Area:
 
 
 def default_limit() -> int:
-    """Most bytes in an arena, unless the user says: a quarter of the memory that is free, from 64 MiB to 8 GiB."""
+    """Default limit of an arena: a quarter of the free memory, from 64 MiB to 8 GiB."""
     return max(_LEAST, min(_MOST, _available_memory() // 4))
 
 
 def _address_room() -> int | None:
-    """Bytes of address space that this process may still map; ``None``: no limit that it could know of."""
+    """Bytes of address space that this process can still map; ``None``: no known limit."""
     try:
         import resource
 
@@ -321,7 +323,7 @@ def _address_room() -> int | None:
 
 
 def _available_memory() -> int:
-    """Bytes that this process could still get: what the machine has free, and its control group's limit leaves."""
+    """Bytes that this process can still get: the free memory of the machine, within the limit of its control group."""
     return min([_free_memory(), *_room_in_groups()])
 
 
@@ -340,7 +342,7 @@ def _free_memory() -> int:
 
 
 def _room_in_groups() -> list[int]:
-    """For each control group above this process that has a limit, what is left of it. Versions 1 and 2."""
+    """The rest of the limit of each control group above this process that has one. Versions 1 and 2."""
     try:
         with open("/proc/self/cgroup") as file:
             lines = file.read().splitlines()
@@ -357,7 +359,7 @@ def _room_in_groups() -> list[int]:
         else:
             continue
         folders = [part for part in path.split("/") if part and part != ".."]
-        # In a container the path may be the host's, and only the root be there.
+        # In a container the path may be the host's, and only the root may be visible.
         for depth in range(len(folders) + 1):
             folder = "/".join([root, *folders[:depth]])
             room = _room_in(folder, limit_name, used_name)
@@ -369,14 +371,14 @@ def _room_in_groups() -> list[int]:
 def _room_in(folder: str, limit_name: str, used_name: str) -> int | None:
     try:
         with open(f"{folder}/{limit_name}") as file:
-            limit = int(file.read())  # "max" is no number: there is none
+            limit = int(file.read())  # "max" is not a number: no limit
         with open(f"{folder}/{used_name}") as file:
             used = int(file.read())
         with open(f"{folder}/memory.stat") as file:
             stat = dict(line.split()[:2] for line in file)
     except (OSError, ValueError):
         return None
-    # Pages of files are counted as used, and given up when memory is needed.
+    # File pages count as used, but are released when memory is needed.
     droppable = int(stat.get("inactive_file", 0)) + int(stat.get("active_file", 0))
     return max(0, limit - max(0, used - droppable))
 
@@ -385,29 +387,28 @@ def _room_in(folder: str, limit_name: str, used_name: str) -> int | None:
 
 
 class _Current:
-    """The sender of this process; one place to look it up. A worker's main sets it before any op runs."""
+    """The sender of this process. A worker's main function sets it before any op runs."""
 
     sender: ArenaSender | None = None
 
 
 def set_current(sender: ArenaSender | None) -> None:
-    """Have ``arena_slot`` give memory of this sender; ``None``: plain memory."""
+    """Make ``arena_slot`` return memory of this sender; ``None``: plain memory."""
     _Current.sender = sender
 
 
 def arena_slot(num_bytes: int) -> memoryview:
-    """Writable memory for a batch that another process will get: written there, it is sent without a copy.
+    """Return writable memory for a batch to send to another process without a copy.
 
-    In a worker it is shared memory, as long as there is room; elsewhere it is plain memory, so that code works the same
-    in either. ``load_image_batch(srcs, out=arena_slot(n))``, or ``np.frombuffer(arena_slot(n), dtype)``, puts a batch
-    in it.
+    In a worker it is shared memory, as long as there is room; elsewhere it is plain memory, so the same code works in
+    both. Use it as ``load_image_batch(srcs, out=arena_slot(n))`` or ``np.frombuffer(arena_slot(n), dtype)``.
 
     Args:
-        num_bytes: Its size.
+        num_bytes: Size in bytes.
 
     Returns:
-        One-dimensional, of format ``B``, with undefined contents. Where shared, it is aligned to 64 bytes. Once what
-        lies in it was yielded or returned, it must not be changed: the receiver reads the same memory.
+        A one-dimensional view of format ``B``, with undefined contents. Shared memory is aligned to 64 bytes. Do not
+        change it after yielding or returning its contents: the receiver reads the same memory.
 
     Raises:
         ValueError: ``num_bytes`` is negative.

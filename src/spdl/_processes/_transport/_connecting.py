@@ -1,4 +1,4 @@
-"""Making connections: between this process and another one, or between two others."""
+"""Creates connections between this process and another one, or between two other processes."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ __all__ = ["LinkEnd", "link_ends", "link_pair"]
 
 
 class _Socket(socket.socket):
-    """Closes in silence when it is collected.
+    """A socket that closes without a warning when it is collected.
 
-    The owner of a link that is dropped closes it. In a reference cycle (an exception, its traceback, the frame with
-    the loader) the collector calls the finalizers of owner and socket in an order of its own; where the socket's was
-    first it warned of a socket that nobody had closed.
+    The owner of a dropped link closes it. In a reference cycle (an exception, its traceback, the frame with the loader)
+    the collector calls the finalizers of owner and socket in any order; if the socket's ran first, it would warn of an
+    unclosed socket.
     """
 
     __slots__ = ()
 
     @classmethod
     def taking(cls, sock: socket.socket) -> _Socket:
-        """Take over what another object has open."""
+        """Take over the descriptor of another socket object."""
         return cls(sock.family, sock.type, sock.proto, sock.detach())
 
     def __del__(self) -> None:
@@ -41,14 +41,14 @@ class LinkEnd:
         self._rings = rings
 
     def open(self) -> Link:
-        """In the process that is to use it; once."""
+        """Open it once, in the process that uses it."""
         store = _open_sender(self._sending)
         receiver = _open_receiver(self._receiving)
         rings = None if self._rings is None else self._rings.open()
         return Link(_Socket.taking(self._socket), store, receiver, rings)
 
     def close(self) -> None:
-        """Let go of it in a process that does not use it. Idempotent."""
+        """Close it in a process that does not use it. Idempotent."""
         self._socket.close()
         arenas, self._sending, self._receiving = (self._sending, self._receiving), None, None
         for arena in arenas:
@@ -59,7 +59,7 @@ class LinkEnd:
 
 
 def _open_sender(arena: Any) -> Any:
-    """Its sending side; ``None``, and all goes through the socket, where there is no address space for it."""
+    """Open its sending side; ``None`` if there is no address space, and then everything goes through the socket."""
     try:
         return None if arena is None else arena.open_sender()
     except OSError as exc:
@@ -69,7 +69,7 @@ def _open_sender(arena: Any) -> Any:
 
 
 def _open_receiver(arena: Any) -> Any:
-    """Its receiving side; one that copies, where there is no address space for the arena: the sender has it."""
+    """Open its receiving side; one that copies if there is no address space for an arena that the sender has."""
     try:
         return None if arena is None else arena.open_receiver()
     except OSError as exc:
@@ -79,7 +79,7 @@ def _open_receiver(arena: Any) -> Any:
 
 
 def _make_arena(limit: int, kind: type[Arena] = Arena) -> Arena | None:
-    """An arena; ``None`` where there is no memory, or no address space, for one."""
+    """Make an arena; ``None`` if there is not enough memory or address space."""
     try:
         return kind(limit) if limit else None
     except OSError as exc:
@@ -89,9 +89,9 @@ def _make_arena(limit: int, kind: type[Arena] = Arena) -> Arena | None:
 
 
 class _SharedArena(Arena):
-    """An arena of both ends of a connection, as long as one process has both: it closes with the second of them."""
+    """An arena for both ends of a connection in one process: it closes with the second end."""
 
-    _num_holders = 1  # where it arrives
+    _num_holders = 1  # after unpickling
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
@@ -104,14 +104,14 @@ class _SharedArena(Arena):
 
 
 def link_ends(limit: int | None = None) -> tuple[LinkEnd, LinkEnd]:
-    """A connection between two other processes: an end for each.
+    """Make a connection between two other processes: one end for each.
 
     Args:
         limit: As for ``link_pair``.
 
     Returns:
-        Both ends, to be sent and closed. Each is closed as soon as it was sent: a process that is forked later would
-        hold a copy, and the other end not see the end of the stream.
+        Both ends. Close each as soon as it is sent: a process forked later would hold a copy, and the other end would
+        not see the end of the stream.
     """
     if limit is None:
         limit = default_limit()
@@ -123,22 +123,23 @@ def link_ends(limit: int | None = None) -> tuple[LinkEnd, LinkEnd]:
 def link_pair(
     limit: int | None = None, *, inbound_only: bool = False, arena: Any = None, has_rings: bool = False
 ) -> tuple[Link, LinkEnd]:
-    """Both ends of a new connection.
+    """Make a new connection.
 
     Args:
-        limit: Most bytes of shared memory in each direction; 0: none; ``None``: chosen from the machine's memory. Where
-            there is no memory, or no address space, for it, everything goes through the socket.
-        inbound_only: Only what the other end sends may use shared memory.
-        arena: An explicit arena for what the other end sends, in place of the automatic one: an object with
+        limit: Most bytes of shared memory in each direction; 0: none; ``None``: chosen from the machine's memory.
+            Without enough memory or address space, everything goes through the socket.
+        inbound_only: Use shared memory only for what the other end sends.
+        arena: An explicit arena for what the other end sends, instead of the automatic one: an object with
             ``open_sender`` and ``open_receiver``. Its owner closes it.
-        has_rings: Small frames go through shared memory, too, unless ``limit`` is 0. Whoever waits for the descriptor
-            of such a link, and not in ``recv``, must take what ``try_recv`` gives: it also wakes for nothing.
+        has_rings: Send small frames through shared memory too, unless ``limit`` is 0. Code that waits for the
+            descriptor of such a link instead of calling ``recv`` must use ``try_recv``, because there are spurious
+            wake-ups.
 
     Returns:
-        This process's end, and the one for the other process.
+        This process's end, and the end for the other process.
 
     Raises:
-        OSError: There are no descriptors to be had.
+        OSError: There are no descriptors left.
     """
     if limit is None:
         limit = default_limit()
@@ -148,7 +149,7 @@ def link_pair(
     receiver = _open_receiver(inbound)
     rings, far_rings = (make_rings() if has_rings and limit else None) or (None, None)
     try:
-        here, there = socket.socketpair()  # last: nothing that the user has a part in comes after it
+        here, there = socket.socketpair()  # last: no user code runs after it
     except BaseException:
         if far_rings is not None:
             far_rings.close()

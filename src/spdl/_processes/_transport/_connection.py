@@ -1,6 +1,6 @@
-"""What code that talks to another process needs of what carries its messages.
+"""The interface of connections that carry messages to another process.
 
-A ``Link`` is one implementation: a socket and shared memory on one machine. Others may lead to other machines.
+A ``Link`` is one implementation: a socket and shared memory on one machine. Others may connect to other machines.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["Connection", "Message"]
 
 
 class Message(Protocol):
-    """A message that has arrived. Its payload is put together by ``load``, once, or given back by ``discard``."""
+    """A received message. ``load`` unpickles its payload, once; or ``discard`` frees it."""
 
     @property
     def kind(self) -> int: ...
@@ -26,11 +26,11 @@ class Message(Protocol):
         """Return the payload; ``NOTHING`` if there is none.
 
         Raises:
-            Exception: What unpickling raises.
+            Exception: Any error of unpickling.
         """
 
     def discard(self) -> None:
-        """Give the payload's memory back unseen. Idempotent; nothing after ``load``."""
+        """Free the payload's memory without loading it. Idempotent; does nothing after ``load``."""
 
 
 class Connection(Protocol):
@@ -38,13 +38,13 @@ class Connection(Protocol):
 
     @property
     def sender(self) -> Any:
-        """The store in which ops can have memory before it is sent (``arena_slot``); ``None``: there is none."""
+        """The store from which ops can get memory in advance (``arena_slot``); ``None`` if there is none."""
 
     def encode(self, payload: Any) -> Encoded:
-        """Take ``payload`` apart. Give the result to ``send_encoded``, once.
+        """Encode ``payload``. Pass the result to ``send_encoded``, once.
 
         Raises:
-            Exception: What pickling raises.
+            Exception: Any error of pickling.
         """
 
     def send(self, kind: int, number: int = 0, payload: Any = NOTHING) -> None:
@@ -52,11 +52,11 @@ class Connection(Protocol):
 
         Raises:
             OSError: The other end is gone.
-            Exception: What pickling raises; then nothing was sent.
+            Exception: Any error of pickling; then nothing was sent.
         """
 
     def send_encoded(self, frames: Iterable[tuple[int, int, Encoded]]) -> None:
-        """Send messages, each a kind, a number and a payload. What the payloads refer to may change afterwards.
+        """Send messages, each a kind, a number and a payload. The memory of the payloads may change afterwards.
 
         Raises:
             OSError: The other end is gone.
@@ -66,5 +66,5 @@ class Connection(Protocol):
         """Return the next message.
 
         Raises:
-            EOFError: The other end is gone, or has said that it sends no more.
+            EOFError: The other end has closed or died, or sends no more.
         """

@@ -1,8 +1,8 @@
-"""Explicit arenas of users, ours or their own, as a ``Store`` and a ``Receiver``.
+"""Adapts explicit arenas, ours or the user's, to ``Store`` and ``Receiver``.
 
-An arena of units (see ``ArenaOfUnits``) wants units to be read in the order in which they were published, each once. So
-messages have to be got or dropped in the order in which they were put; a unit whose message was taken back is ended by
-the message after it.
+An arena of units (see ``ArenaOfUnits``) requires units to be read in the order in which they were published, each once.
+So messages must be got or dropped in the order in which they were put; a unit whose message was taken back is ended by
+the next message.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["ArenaOfUnits", "CustomArena", "CustomReceiver", "CustomStore", "Unit
 
 
 class UnitWriter(Protocol):
-    """The sending side of an arena. A unit, the buffers of one item, becomes visible, and is freed, as a whole."""
+    """The sending side of an arena. A unit holds the buffers of one item; it is published and freed as a whole."""
 
     def reset(self) -> None: ...
     def begin_unit(self) -> None: ...
@@ -28,7 +28,7 @@ class UnitWriter(Protocol):
 
 
 class UnitReader(Protocol):
-    """The receiving side. ``end_unit`` gets anchors: while one of them lives, views of the unit may be in use."""
+    """The receiving side. ``end_unit`` gets anchors: as long as one of them lives, views of the unit may be in use."""
 
     @property
     def zero_copy(self) -> bool: ...
@@ -38,7 +38,7 @@ class UnitReader(Protocol):
 
 
 class ArenaOfUnits(Protocol):
-    """What ``iterate_in_subprocess(arena=)`` accepts: picklable as an argument of a new process."""
+    """The arenas that ``iterate_in_subprocess(arena=)`` accepts: picklable as an argument of a new process."""
 
     def open_writer(self) -> UnitWriter: ...
     def open_reader(self) -> UnitReader: ...
@@ -62,11 +62,11 @@ class _Unit(NamedTuple):
 class _Spans(NamedTuple):
     unit: _Unit
     places: list[tuple[int, int]]
-    skipped: list[_Unit]  # published before it, and never sent
+    skipped: list[_Unit]  # published before this one, and never sent
 
 
 class CustomArena:
-    """An arena of units in the place of an automatic one: opened on either side, and passed to a new process."""
+    """An arena of units instead of an automatic one: opened on both sides, and passed to a new process."""
 
     def __init__(self, arena: ArenaOfUnits) -> None:
         self.arena = arena
@@ -78,7 +78,7 @@ class CustomArena:
         return CustomReceiver(self.arena.open_reader())
 
     def close(self) -> None:
-        """Wake the producer, and let go of the memory and of its name, if it has one."""
+        """Wake the producer, and release the memory and its name, if it has one."""
         try:
             self.arena.shutdown_arena()
         finally:
@@ -98,7 +98,7 @@ class CustomStore:
         self._skipped: list[_Unit] = []
 
     def reset(self) -> None:
-        """A new iteration begins: the reader has got or dropped all that was sent of the last one, and holds still."""
+        """Begin a new iteration: the reader has got or dropped everything sent before, and is inactive."""
         self._epoch += 1
         self._writer.reset()
 
@@ -121,12 +121,12 @@ class CustomStore:
         return _Spans(unit, places, skipped)
 
     def take_back(self, spans: _Spans) -> None:
-        """The unit is published: the next message tells the reader to end it."""
+        """The unit is already published: the next message tells the reader to end it."""
         self._skipped += [*spans.skipped, spans.unit]
 
 
 class CustomReceiver:
-    """The receiving side. Messages are got, or dropped, in the order in which they were put."""
+    """The receiving side. Get or drop messages in the order in which they were put."""
 
     def __init__(self, reader: UnitReader) -> None:
         self._reader = reader
@@ -137,11 +137,11 @@ class CustomReceiver:
         return self._reader.zero_copy
 
     def reset(self) -> None:
-        """A new iteration begins: all of the last one was got or dropped. The writer is reset after this."""
+        """Begin a new iteration: everything sent before was got or dropped. The writer is reset after this."""
         self._reader.reset()
 
     def get(self, spans: _Spans) -> list[Any]:
-        """The buffers: views whose unit ends when the last of them is gone, or copies, if the reader makes such."""
+        """Return the buffers: views whose unit ends when the last of them is gone, or copies if the reader copies."""
         spans = _Spans(*spans)
         unit = self._reach(spans)
         if not self._reader.zero_copy:
@@ -159,15 +159,15 @@ class CustomReceiver:
             self._reader.end_unit(unit.span, pinned)
 
     def drop(self, spans: _Spans) -> None:
-        """End a unit unseen, which wakes a producer that waits for room."""
+        """End a unit without reading it, which wakes a producer that waits for room."""
         self._reader.end_unit(self._reach(_Spans(*spans)).span, [])
 
     def _reach(self, spans: _Spans) -> _Unit:
-        """End the units that were never sent, and go on to the one that was."""
+        """End the units that were never sent, and advance to the one that was."""
         unit = _Unit(*spans.unit)
         for each in sorted(_Unit(*skipped) for skipped in spans.skipped):
             self._expect(each)
-            # A ring was emptied since, if it is of an earlier iteration.
+            # Units of an earlier iteration are no longer in a ring, which was emptied since.
             if self._reader.zero_copy or each.epoch == unit.epoch:
                 self._reader.end_unit(each.span, [])
         return self._expect(unit)
@@ -175,7 +175,7 @@ class CustomReceiver:
     def _expect(self, unit: _Unit) -> _Unit:
         if unit.number != self._next:
             raise InternalError(
-                f"unit {unit.number} of an arena was asked for, and {self._next} is the next: messages have to be"
+                f"unit {unit.number} of an arena was requested, but {self._next} is the next one: messages must be"
                 " received in the order in which they were put"
             )
         self._next += 1
@@ -183,7 +183,7 @@ class CustomReceiver:
 
 
 class _Anchor:
-    """Lives as long as any of the buffers of a unit, and keeps the reader's views of it."""
+    """Lives as long as any buffer of a unit, and keeps the reader's views of it."""
 
     __slots__ = ("__weakref__", "views")
 

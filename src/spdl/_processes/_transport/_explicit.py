@@ -1,4 +1,4 @@
-"""What the explicit arenas share: the object that the user makes, and waiting for the other side."""
+"""Shared by the explicit arenas: the user's object, and waiting for the other side."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ._arena import pass_descriptors, take_descriptors
 
 __all__ = ["ExplicitArena", "check_positive", "reserve", "wait_until"]
 
-#: The word of the control part that says, once it is not 0, that nobody will take anything out any more.
+#: The word of the control part that becomes non-zero when nothing will be read any longer.
 _SHUTDOWN = 3
-#: Memory is asked of the system in steps of so many bytes.
+#: Memory is reserved from the system in steps of this many bytes.
 _STEP = 1 << 20
 
 
 class ExplicitArena:
-    """Anonymous memory of a fixed size, which either process can shut down. A subclass says how it is used.
+    """Anonymous memory of a fixed size, which either process can shut down. Subclasses define how it is used.
 
     Args:
-        kind: Names it in messages.
+        kind: Name of the kind of arena, for messages.
         num_bytes: Size of the data.
         num_blocks: Number of blocks that are counted.
         acquire_timeout: Seconds that the worker waits for room.
@@ -65,7 +65,7 @@ class ExplicitArena:
             self._mapped = None
 
     def unlink(self) -> None:
-        """Nothing: the memory has no name to remove. Idempotent."""
+        """Do nothing: the memory has no name to remove. Idempotent."""
 
     def __getstate__(self) -> Any:
         return {**self.__dict__, "_mapped": pass_descriptors(self, self._area)}
@@ -81,10 +81,10 @@ def check_positive(name: str, value: int) -> None:
 
 
 def wait_until(area: Area, is_ready: Callable[[], bool], seconds: float) -> bool:
-    """Wait for what the other side changes.
+    """Wait until the other side has changed the state.
 
     Returns:
-        False: it was not in time.
+        False after a timeout.
 
     Raises:
         BufferError: The arena was shut down.
@@ -103,19 +103,19 @@ def wait_until(area: Area, is_ready: Callable[[], bool], seconds: float) -> bool
 
 
 def reserve(area: Area, reserved: int, end: int, last: int) -> int:
-    """Have the system give the data memory up to ``end``, and some more, but not beyond ``last``.
+    """Reserve system memory for the data up to ``end``, and some more, but not beyond ``last``.
 
     Args:
-        area: Where.
-        reserved: Up to where it has done so.
-        end: Up to where it has to.
-        last: No further than here.
+        area: The area.
+        reserved: Where the reserved part ends now.
+        end: Where it must end at least.
+        last: Where it may end at most.
 
     Returns:
-        Up to where it has now.
+        Where the reserved part ends after the call.
 
     Raises:
-        BufferError: It has none left.
+        BufferError: The system has no memory left.
     """
     if end <= reserved:
         return reserved

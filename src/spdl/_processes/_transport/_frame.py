@@ -1,4 +1,4 @@
-"""``Frame``: a message as it travels, and as it arrives."""
+"""``Frame``: a message in its wire format, and a received message."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["BELL", "HEADER", "INLINE", "RAW", "Frame", "cut", "dump_spans"]
 #: Kind, form, flags; number of persistent buffers, or a count; number; bytes of the places; bytes of the head.
 HEADER: Final = struct.Struct("<BBHIQQQ")
 INLINE: Final = 1  # flag: the buffers follow the head
-# As plain numbers: small items are many, and members of an enum take longer to compare.
+# Plain numbers, because enum members take longer to compare, and there are many small items.
 RAW: Final = int(Form.RAW)
 _PICKLE: Final = int(Form.PICKLE)
-#: A byte between two frames that wakes the reader, who finds something in the ring. No frame may be of this kind.
+#: A byte between two frames that wakes the reader to look at the ring. No frame may have this kind.
 BELL: Final = b"\xfe"
 
 
 def dump_spans(spans: Any) -> bytes:
     try:
-        return marshal.dumps(spans)  # half of what pickle takes for numbers, and these go with every batch
+        return marshal.dumps(spans)  # half the size of a pickle of numbers, and sent with every batch
     except ValueError:
         return pickle.dumps(spans, 5)
 
@@ -36,7 +36,7 @@ def _load_spans(data: bytes) -> Any:
 
 
 class Frame:
-    """A message that has arrived. Its payload is put together by ``load``, once, or given back by ``discard``."""
+    """A received message. ``load`` unpickles its payload, once; or ``discard`` frees it."""
 
     __slots__ = ("_form", "_head", "_link", "_num_deep", "_places", "kind", "number")
 
@@ -51,15 +51,15 @@ class Frame:
 
     @property
     def count(self) -> int:
-        """What ``Link.signal`` was given."""
+        """The count that was passed to ``Link.signal``."""
         return self._num_deep
 
     def load(self) -> Any:
-        """The payload; ``NOTHING`` if the frame has none. What is large in it is a view of shared memory.
+        """Return the payload; ``NOTHING`` if the frame has none. Its large parts are views of shared memory.
 
         Raises:
-            Exception: What unpickling raises; what is no ``Exception`` as the cause of a ``RuntimeError``, except for
-                Ctrl-C.
+            Exception: Any error of unpickling. An error that is not an ``Exception`` becomes the cause of a
+                ``RuntimeError``, except for Ctrl-C.
         """
         link, self._link = self._link, None
         assert link is not None, "a frame is loaded or discarded once"
@@ -86,7 +86,7 @@ class Frame:
             raise error from exc
 
     def discard(self) -> None:
-        """Give the payload's memory back unseen. Idempotent; nothing after ``load``."""
+        """Free the payload's memory without loading it. Idempotent; does nothing after ``load``."""
         link, self._link = self._link, None
         places, self._places = self._places, None
         if link is not None and type(places) is bytes:
@@ -94,7 +94,7 @@ class Frame:
 
 
 def cut(link: Link, data: bytes, frames: list[Frame]) -> tuple[int, int]:
-    """Cut ``data`` into frames; return where the rest begins, and how many bytes of it are needed to go on."""
+    """Cut ``data`` into frames. Return where the rest begins, and how many bytes it needs for the next frame."""
     position, end = 0, len(data)
     unpack, header_size = HEADER.unpack_from, HEADER.size
     needed = header_size

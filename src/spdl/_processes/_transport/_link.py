@@ -1,13 +1,12 @@
 """``Link``: one end of a two-way connection between two processes.
 
-A message is a *frame*: a kind and a number, which both sides read without unpickling anything, and a payload. On the
-wire: a header, the places of the payload's buffers, its head, and the buffers themselves if no store has taken them.
-Many frames go in one write, so that small items cost a fraction of a system call. Where there are rings, small frames
-go through shared memory, with no system call unless the other side has to be woken (by a byte on the socket).
+A message is a *frame*: a kind and a number, which are read without unpickling, and a payload. On the wire: a header,
+the places of the payload's buffers, its head, and the buffers themselves if no store has taken them. One write sends
+many frames, so a small item costs a fraction of a system call. With rings, small frames go through shared memory,
+without a system call unless the other side must be woken (by a byte on the socket).
 
-One thread may receive; any number may send. Nothing here waits for a condition of the other side, except that a write
-blocks while the socket is full, or as much as is allowed waits to be written in the background: each side has somebody
-who always reads.
+One thread may receive; any number may send. Nothing here waits for the other side, except that a write blocks while the
+socket is full or the limit of pending background writes is reached. So each side must have a thread that always reads.
 """
 
 from __future__ import annotations
@@ -36,26 +35,27 @@ from ._waiting import wait_readable
 
 __all__ = ["Link"]
 
-#: Below what malloc maps anew for each: a receive of 128 KiB took 28 us where measured, one of 64 KiB 5.
+#: Below the size for which malloc maps memory anew each time: a receive of 128 KiB took 28 us where measured, one of 64
+#: KiB took 5 us.
 _RECEIVE_AT_ONCE: Final = 1 << 16
-#: What ``FrameRing.put`` says.
+#: Results of ``FrameRing.put``.
 _REFUSED: Final = 0
 _WAKING: Final = 2
-#: Gather writes take at most so many pieces (IOV_MAX is 1024 on Linux and macOS).
+#: Gather writes take at most this many pieces (IOV_MAX is 1024 on Linux and macOS).
 _MAX_PIECES: Final = 1000
-#: What may wait to be written in the background: a batch or two that found no room in shared memory.
+#: Limit of pending background writes: one or two batches that found no room in shared memory.
 _MAX_PENDING: Final = 1 << 26
-#: Frames smaller than this are joined before they are written: a copy is cheaper than a piece.
+#: Smaller frames are joined before they are written: a copy is cheaper than another piece.
 _SMALL: Final = 1 << 14
 
 
 class Link:
-    """Made by ``link_pair``, or by ``LinkEnd.open`` in the other process.
+    """Created by ``link_pair``, or by ``LinkEnd.open`` in the other process.
 
     Args:
         sock: This end.
-        store: Takes the buffers of what is sent; ``None``: they go through the socket.
-        receiver: Gives the buffers of what is received.
+        store: Takes the buffers of sent messages; ``None``: they go through the socket.
+        receiver: Returns the buffers of received messages.
         rings: For small frames; ``None``: they go through the socket.
     """
 
@@ -71,26 +71,26 @@ class Link:
         self._get_lock = threading.Lock()
         self._send_lock = threading.Lock()
         self._frames: deque[Frame] = deque()
-        self._data = b""  # received, and not yet a whole frame
+        self._data = b""  # received, but not yet a whole frame
         self._chunks: list[bytes] = []  # the same, after _data
         self._num_received = 0  # bytes in _data and _chunks
-        self._num_needed = HEADER.size  # so many must be there before it is worth looking again
+        self._num_needed = HEADER.size  # bytes needed before it is worth checking again
         self._is_closed = False
         self._writer: Writer | None = None
         _forget_in_forked_children(self)
 
     @property
     def sender(self) -> Any:
-        """The store, if it is one in which memory can be had before it is sent."""
+        """The store, if it can provide memory in advance."""
         return self.store if hasattr(self.store, "slot") else None
 
     # -- sending
 
     def encode(self, payload: Any) -> Encoded:
-        """Take ``payload`` apart and put its buffers in the store. Give it to ``send_encoded``, or to ``discard``.
+        """Encode ``payload`` and put its buffers in the store. Pass the result to ``send_encoded`` or ``discard``.
 
         Raises:
-            Exception: What pickling raises, as ``Frame.load`` does; what the store raises (``BufferError``).
+            Exception: Any error of pickling, handled as in ``Frame.load``; or an error of the store (``BufferError``).
         """
         try:
             encoded = self._encoder.encode(payload)
@@ -107,7 +107,7 @@ class Link:
         return encoded
 
     def discard(self, encoded: Encoded) -> None:
-        """Give back the memory of what will not be sent."""
+        """Free the memory of an encoded payload that will not be sent."""
         spans, encoded.spans, encoded.buffers = encoded.spans, None, ()
         if spans is not None and self.store is not None:
             with self._put_lock:
@@ -118,25 +118,25 @@ class Link:
 
         Raises:
             OSError: The other end is gone.
-            Exception: What pickling raises; then nothing was written.
+            Exception: Any error of pickling; then nothing was written.
         """
         self.send_encoded([(kind, number, self.encode(payload))])
 
     def write_in_background(self, max_bytes_pending: int | None = _MAX_PENDING) -> None:
-        """From now on, sending does not wait for the GIL once begun, and hardly for the other end: see ``Writer``.
+        """Write in the background from now on: sending needs no GIL once begun, and rarely waits. See ``Writer``.
 
         Args:
-            max_bytes_pending: While more than that is not written yet, sending waits for the other end to read.
-                ``None``: it never does, as what is sent is limited otherwise.
+            max_bytes_pending: While more bytes than this are unwritten, sending waits for the other end to read.
+                ``None``: never wait, because the amount sent is limited in another way.
         """
         self._writer = Writer(self._socket.fileno(), max_bytes_pending)
 
     def drain(self, timeout: float) -> bool:
-        """Wait, at most ``timeout`` seconds, until all that was sent has been written. True if it has."""
+        """Wait at most ``timeout`` seconds until everything sent is written. Return whether it is."""
         return self._writer is None or self._writer.drain(timeout)
 
     def signal(self, kind: int, number: int, count: int) -> None:
-        """Send a frame without payload that carries a count, below 2**32: the cheapest message there is.
+        """Send a frame without payload that carries a count below 2**32: the cheapest message.
 
         Raises:
             OSError: The other end is gone.
@@ -144,11 +144,11 @@ class Link:
         self._put((HEADER.pack(kind, Form.NOTHING, 0, count, number, 0, 0),), 1, True)
 
     def send_bytes_soon(self, kind: int, number: int, payload: bytes) -> None:
-        """The same as encoding and sending ``payload``, less than ``LARGE`` bytes, written in the background."""
+        """Encode and send ``payload``, of less than ``LARGE`` bytes, in the background."""
         self._put((HEADER.pack(kind, RAW, 0, 0, number, 0, len(payload)), payload), 1, False)
 
     def send_soon(self, kind: int, number: int, encoded: Encoded, *, urgent: bool) -> None:
-        """``send_encoded`` of one frame, written in the background: at a third of the cost if it is small."""
+        """Send one frame in the background: a third of the cost of ``send_encoded`` if it is small."""
         head = encoded.head
         if self._writer is None or encoded.spans is not None or encoded.buffers:
             self.send_encoded([(kind, number, encoded)], urgent=urgent)
@@ -156,14 +156,14 @@ class Link:
         self._put((HEADER.pack(kind, encoded.form, 0, 0, number, 0, len(head)), head), 1, urgent)
 
     def send_encoded(self, frames: Iterable[tuple[int, int, Encoded]], *, urgent: bool = True) -> None:
-        """Send frames, as few writes as possible. Blocks while the socket is full, unless written in the background.
+        """Send frames in few writes. Blocks while the socket is full, unless writing is in the background.
 
         Args:
             frames: Kind, number and payload of each.
-            urgent: Somebody waits for them: do not gather more, where writing is in the background.
+            urgent: The receiver is waiting: if writing is in the background, do not gather more.
 
         Raises:
-            OSError: The other end is gone. What had not been sent is lost with it.
+            OSError: The other end is gone. Unsent frames are lost.
         """
         pieces: list[Any] = []
         small: list[bytes] = []
@@ -206,12 +206,12 @@ class Link:
         elif (outcome := rings.outbound.put(pieces)) == _REFUSED:
             try:
                 self._put_in_socket(pieces, urgent)
-            finally:  # interrupted, it may be on its way: the other side waits for it, or for the end of the stream
+            finally:  # if interrupted, it may be partly sent: the other side waits for it, or for the end of the stream
                 rings.outbound.count_other(num_frames)
         elif outcome == _WAKING:
             self._ring_bell(urgent)
         elif urgent and self._writer is not None:
-            self._writer.put((), True)  # a bell that it keeps
+            self._writer.put((), True)  # flushes a wake-up byte that the writer holds back
 
     def _put_in_socket(self, pieces: Sequence[Any], urgent: bool) -> None:
         if self._writer is not None:
@@ -221,11 +221,11 @@ class Link:
             self._write(pieces)
 
     def _ring_bell(self, urgent: bool) -> None:
-        """Wake the other side, which waits, or is about to."""
+        """Wake the other side, which waits or is about to."""
         if self._writer is not None:
             self._writer.put((BELL,), urgent)
             return
-        with self._send_lock, suppress(BlockingIOError):  # the socket is full: there is enough to wake it
+        with self._send_lock, suppress(BlockingIOError):  # the socket is full: its content wakes the reader
             self._socket.send(BELL, socket.MSG_DONTWAIT)
 
     def _write(self, pieces: Sequence[Any]) -> None:
@@ -251,11 +251,11 @@ class Link:
     # -- receiving
 
     def fileno(self) -> int:
-        """The descriptor to wait for; -1 when closed. Only if ``has_frame`` says no."""
+        """The descriptor to wait for; -1 when closed. Wait only if ``has_frame`` is false."""
         return self._socket.fileno()
 
     def next_of(self, kind: int, number: int) -> Frame | None:
-        """The next frame, if it is already here, and of this kind and number."""
+        """Return the next frame if it is already received and has this kind and number."""
         frames = self._frames
         if not frames and self._rings is not None:
             self._take()
@@ -266,28 +266,28 @@ class Link:
         return None
 
     def next_frame(self) -> Frame | None:
-        """A frame that is already here, or ``None``."""
+        """Return a frame that is already received, or ``None``."""
         if not self._frames and self._rings is not None:
             self._take()
         return self._frames.popleft() if self._frames else None
 
     def put_back(self, frames: Iterable[Frame]) -> None:
-        """Let these frames, which were received, be the next ones, in this order."""
+        """Put received frames back, to be returned next, in this order."""
         self._frames.extendleft(reversed(list(frames)))
 
     def has_frame(self) -> bool:
-        """A whole frame is here: ``recv`` will not wait. If not, the descriptor is what to wait for."""
+        """Whether a whole frame is available, so ``recv`` will not wait. If not, wait for the descriptor."""
         if self._frames:
             return True
         rings = self._rings
         return rings is not None and rings.inbound.has_message_or_announce()
 
     def has_received(self) -> bool:
-        """The same, of frames that this side has seen already. Cheaper, and no reason to wait."""
+        """The same, but only for frames already read. Cheaper; do not wait because it is false."""
         return bool(self._frames)
 
     def try_recv(self) -> Frame | None:
-        """The next frame; ``None`` if there is no whole one now.
+        """Return the next frame; ``None`` if no whole frame is available.
 
         Raises:
             EOFError: As ``recv``.
@@ -300,7 +300,7 @@ class Link:
         return frame
 
     def spin(self) -> None:
-        """Wait for a few microseconds for a frame, without a system call, if that is likely to help."""
+        """Wait for a frame for some microseconds without a system call, if that is likely to help."""
         if self._rings is not None:
             self._rings.inbound.spin()
 
@@ -308,11 +308,11 @@ class Link:
         """The next frame.
 
         Args:
-            timeout: Seconds to wait; 0: take what is there; ``None``: for ever.
+            timeout: Seconds to wait; 0: do not wait; ``None``: no limit.
 
         Raises:
-            EOFError: The other end is gone, or this one was closed.
-            TimeoutError: No whole frame came in time; what came is kept.
+            EOFError: The other end is gone, or this end was closed.
+            TimeoutError: No whole frame arrived in time; received bytes are kept.
         """
         if (frame := self.next_frame()) is not None:
             return frame
@@ -345,7 +345,7 @@ class Link:
                 raise EOFError from exc
             return
         if not chunk:
-            if not self._take():  # what was put before the end
+            if not self._take():  # frames that were put before the end
                 raise EOFError
             return
         self._chunks.append(chunk)
@@ -356,7 +356,7 @@ class Link:
             self._accept(data)
 
     def _accept(self, data: bytes) -> None:
-        """Take frames that came through the socket; keep the rest of ``data``."""
+        """Accept frames from the socket; keep the rest of ``data``."""
         frames: list[Frame] = []
         position, needed = cut(self, data, frames)
         self._data = data[position:]
@@ -366,12 +366,12 @@ class Link:
             self._frames.extend(frames)
             return
         for frame in frames:
-            self._take(math.inf)  # what was put into the ring before it
+            self._take(math.inf)  # frames that were put into the ring before it
             self._frames.append(frame)
             self._rings.inbound.count_other(1)
 
     def _take(self, enough: float = _RECEIVE_AT_ONCE) -> bool:
-        """Take frames out of the ring: all, or until there are enough bytes of them. False if there was none."""
+        """Take frames from the ring: all, or until there are enough bytes. False if there was none."""
         rings = self._rings
         if rings is None:
             return False
@@ -396,20 +396,20 @@ class Link:
     # -- the end
 
     def end_sending(self) -> None:
-        """Nothing more is sent: the other end comes to the end of the stream, and may go on sending. Cannot block."""
+        """Stop sending: the other end sees the end of the stream, and may continue sending. Never blocks."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """Close this end. The other one sees the end of the stream, and whoever receives here gets ``EOFError``.
+        """Close this end. The other end sees the end of the stream, and a thread receiving here gets ``EOFError``.
 
-        Idempotent, from any thread. Objects that were received stay valid. Frames that were not loaded are discarded.
+        Idempotent, thread-safe. Received objects stay valid. Frames that were not loaded are discarded.
         """
         self._is_closed = True
         if self._writer is not None:
             self._writer.close()
         with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)  # wakes whoever waits in it
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes a thread that waits in it
         self._socket.close()
         rings, self._rings = self._rings, None
         if rings is not None:
@@ -419,7 +419,7 @@ class Link:
                 self._frames.popleft().discard()
         for end in (self.store, self.receiver):
             if (close := getattr(end, "close", None)) is not None:
-                close()  # its descriptor: what keeps this object may be an old traceback
+                close()  # its descriptor: an old traceback may keep this object
 
     def __enter__(self) -> Link:
         return self
@@ -434,12 +434,12 @@ _links: weakref.WeakSet[Link] = weakref.WeakSet()
 
 
 def _close_all() -> None:
-    """In a forked child: an end that stays open there would hide that its process has died."""
+    """In a forked child: an end left open there would hide the death of its process."""
     for link in list(_links):
         link._is_closed = True
         link._frames.clear()
         link._writer = None  # it has a duplicate of the descriptor
-        link._rings = None  # memory of the parent's
+        link._rings = None  # memory of the parent
         with suppress(OSError):
             link._socket.close()
     _links.clear()

@@ -1,4 +1,4 @@
-"""Passing an end of a connection to a process that already runs, over a Unix socket that leads there."""
+"""Passes an end of a connection to a running process over a Unix socket."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_DESCRIPTORS: Final = 16
 
 
 class _Passed:
-    """A descriptor of an end while it is pickled, and afterwards."""
+    """A descriptor of an end, during and after pickling."""
 
     def __init__(self, value: int) -> None:
         self.value = value
@@ -64,7 +64,7 @@ def send_end(sock: socket.socket, end: LinkEnd) -> None:
         OSError: The other side is gone.
     """
     popen, stream = _Popen(), io.BytesIO()
-    context.set_spawning_popen(popen)  # type: ignore[arg-type]  # it has what is asked of one
+    context.set_spawning_popen(popen)  # type: ignore[arg-type]  # it has the needed interface
     try:
         _Pickler(stream, pickle.HIGHEST_PROTOCOL).dump(end)
     finally:
@@ -75,10 +75,10 @@ def send_end(sock: socket.socket, end: LinkEnd) -> None:
 
 
 def receive_end(sock: socket.socket) -> LinkEnd:
-    """Receive an end. What it is made of is unpickled: only from a process that is trusted.
+    """Receive an end. This unpickles data: use it only with a trusted process.
 
     Raises:
-        OSError: It did not arrive as a whole, such as for want of descriptors.
+        OSError: It did not arrive completely, for example for lack of descriptors.
     """
     header, descriptors, _, _ = socket.recv_fds(sock, _HEADER.size, _MOST_DESCRIPTORS)
     try:

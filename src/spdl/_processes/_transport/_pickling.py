@@ -1,12 +1,13 @@
-"""Objects taken apart for another process, and put together there: pickle protocol 5 with out-of-band buffers.
+"""Encodes objects for another process, and decodes them there: pickle protocol 5 with out-of-band buffers.
 
 An object becomes an ``Encoded``: a *head* (the pickle stream, small) and *buffers* (large memory, not copied here).
-What offers its memory to pickle (NumPy arrays, ``spdl.io`` buffers and packets) is taken as it is; besides:
+Objects that offer their memory to pickle (NumPy arrays, ``spdl.io`` buffers and packets) are used as they are. In
+addition:
 
-- ``bytes`` and ``bytearray`` are known to pickle itself and offer nothing. At the top they are a buffer without any
-  pickling. Inside of containers they are found by ``persistent_id``, which pickle then calls for *every* object; so
-  that is done only for streams that turn out large, and remembered for the next.
-- ``memoryview``, arrays of numbers and torch's CPU tensors of every dtype get reducers of ours: see ``_reducers.py``.
+- ``bytes`` and ``bytearray`` are handled by pickle itself and offer no memory. At the top level they become a buffer
+  without pickling. Inside containers, ``persistent_id`` finds them, which pickle then calls for *every* object; so this
+  is done only if a stream turns out large, and is remembered for the next one.
+- ``memoryview``, arrays of numbers and torch's CPU tensors of every dtype use our own reducers: see ``_reducers.py``.
 
 Source: PEP 574.
 """
@@ -28,11 +29,11 @@ from ._reducers import MemoryPickler, make_array, reduce_array
 
 __all__ = ["LARGE", "NOTHING", "Encoded", "Form", "contained", "decode", "encode"]
 
-#: Buffers of at least so many bytes go out-of-band. Smaller ones are cheaper to copy than to keep account of.
+#: Buffers of at least this many bytes go out-of-band. Smaller ones are cheaper to copy than to track.
 LARGE: Final = 4096
-#: A head of so many bytes may have bytes objects inside that are worth a search.
+#: A head of at least this many bytes is searched for bytes objects.
 _SUSPICIOUS: Final = 4 * LARGE
-#: After a search in vain, so many large heads are not searched.
+#: After a search without result, this many large heads are not searched.
 _PATIENCE: Final = 64
 
 
@@ -48,7 +49,7 @@ class Form(IntEnum):
 
     NOTHING = 0
     PICKLE = 1
-    DEEP = 2  # a pickle whose persistent ids stand for bytes objects
+    DEEP = 2  # a pickle with persistent ids for bytes objects
     BYTES = 3  # the only buffer is the object
     BYTEARRAY = 4
     RAW = 5  # the head is the object: bytes
@@ -56,15 +57,15 @@ class Form(IntEnum):
 
 
 def contained(exc: BaseException, doing: str) -> BaseException:
-    """What to raise for ``exc``, which came out of the user's pickling code.
+    """Return the exception to raise for ``exc``, which the user's pickling code raised.
 
-    A ``SystemExit`` of a ``__setstate__`` is no wish to exit of whoever happens to receive the object, nor is any other
-    exception that is no ``Exception``: it is told as a ``RuntimeError``, which costs that object only. Ctrl-C stays
-    what it is, where it can be one: in the main thread.
+    A ``SystemExit`` from ``__setstate__`` must not end the process that receives the object, and the same holds for any
+    other exception that is not an ``Exception``: it becomes a ``RuntimeError``, which affects only that object. Ctrl-C
+    is kept in the main thread, where it can occur.
 
     Args:
         exc: What was raised.
-        doing: What was tried: ``unpickling``.
+        doing: The attempted action: ``unpickling``.
     """
     if isinstance(exc, Exception):
         return exc
@@ -78,7 +79,7 @@ def contained(exc: BaseException, doing: str) -> BaseException:
 
 
 class Encoded:
-    """A payload taken apart. ``buffers`` refer to the object's own memory until a store has put them."""
+    """An encoded payload. ``buffers`` refer to the object's own memory until a store has put them."""
 
     __slots__ = ("buffers", "form", "head", "num_deep", "spans")
 
@@ -86,21 +87,21 @@ class Encoded:
         self.form = form
         self.head = head
         self.buffers = buffers
-        self.num_deep = num_deep  # how many of the buffers, the last ones, stand for persistent ids
+        self.num_deep = num_deep  # number of buffers, at the end, that belong to persistent ids
         self.spans: Any = None  # where a store has put the buffers
 
 
 _EMPTY: Final = Encoded(Form.NOTHING, b"")
-#: Nothing inside of these can be large without being large itself.
+#: Types whose objects cannot contain large buffers.
 _SCALARS: Final = frozenset({int, float, bool, type(None), complex})
 
 
 class Encoder:
-    """Takes objects apart. Remembers what kind of objects come. May be used by several threads.
+    """Encodes objects. Adapts to the kind of objects. Thread-safe.
 
     Args:
-        thorough: Whatever came before, all large bytes objects are found, and buffers arrive writable although the
-            object's own are not: what an explicit arena promises.
+        thorough: Always find all large bytes objects, and make buffers arrive writable even if the object's own are
+            not, as an explicit arena guarantees.
     """
 
     __slots__ = ("_num_unsearched", "_search", "_thorough")
@@ -111,10 +112,10 @@ class Encoder:
         self._num_unsearched = 0
 
     def encode(self, payload: Any) -> Encoded:
-        """Take ``payload`` apart.
+        """Encode ``payload``.
 
         Raises:
-            Exception: What pickling raises, which may be anything: ``__reduce__`` is the user's code.
+            Exception: Any error of pickling: ``__reduce__`` is user code.
         """
         kind = type(payload)
         if payload is NOTHING:
@@ -155,17 +156,17 @@ class Encoder:
 
 
 def encode(payload: Any) -> Encoded:
-    """Take one object apart."""
+    """Encode one object."""
     return Encoder().encode(payload)
 
 
 def _collector(buffers: list[pickle.PickleBuffer]) -> Callable[[pickle.PickleBuffer], bool]:
     def collect(buffer: pickle.PickleBuffer) -> bool:
-        """True: pickle writes it into the stream."""
+        """Return true to make pickle write it into the stream."""
         try:
             if buffer.raw().nbytes < LARGE:
                 return True
-        except BufferError:  # it is not contiguous: pickle says so
+        except BufferError:  # it is not contiguous: pickle reports that
             return True
         buffers.append(buffer)
         return False
@@ -188,7 +189,7 @@ def _encode_deep(payload: Any, *, thorough: bool = False) -> Encoded:
 def _leaves(payload: Any) -> frozenset[int]:
     """Ids of the large bytes objects that lie in nested containers and dataclasses.
 
-    Those in the state of other objects are none of the user's: a class that restores itself from bytes needs bytes.
+    Not those in the state of other objects: a class that restores itself from bytes needs bytes.
     """
     found: set[int] = set()
     seen: set[int] = set()
@@ -212,17 +213,17 @@ def _leaves(payload: Any) -> frozenset[int]:
 
 
 def decode(form: Form, head: bytes, buffers: list[Any], num_deep: int, *, bytes_as_views: bool = False) -> Any:
-    """Put an object together. Its large parts are views of ``buffers`` and keep them alive.
+    """Decode an object. Its large parts are views of ``buffers`` and keep them alive.
 
     Args:
-        form: How it was written.
+        form: How it was encoded.
         head: Its pickle stream.
         buffers: Objects with the buffer protocol, in the order of ``Encoded.buffers``.
         num_deep: As in ``Encoded``.
-        bytes_as_views: Give writable memoryviews for bytes-likes, instead of copies of their own type.
+        bytes_as_views: Return writable memoryviews for bytes-like objects, instead of copies of their own type.
 
     Raises:
-        Exception: What unpickling raises, which may be anything.
+        Exception: Any error of unpickling.
     """
     if form is Form.PICKLE:
         return pickle.loads(head, buffers=buffers)
@@ -248,12 +249,12 @@ def _as_bytes(buffer: Any, kind: type[bytes] | type[bytearray], as_view: bool) -
     if as_view:
         return memoryview(buffer)
     if kind is bytes:
-        return copy_to_bytes(buffer)  # without the GIL, which other threads may want for so long
+        return copy_to_bytes(buffer)  # without the GIL, so that other threads can run
     return buffer if type(buffer) is kind else kind(buffer)
 
 
 class _DeepPickler(MemoryPickler):
-    """Leaves large bytes objects out of the stream. pickle asks it for every object."""
+    """Leaves large bytes objects out of the stream. pickle calls it for every object."""
 
     leaves: frozenset[int]
 

@@ -1,7 +1,7 @@
-"""Reducers for what has large memory: memoryviews, NumPy's arrays, torch's CPU tensors. Pickle gets their own memory.
+"""Reducers for memoryviews, NumPy arrays and torch's CPU tensors, which pass their own memory to pickle.
 
-A class may define ``__reduce_transport__(self)``: like ``__reduce__``, but asked only for the way between processes of
-one pipeline (frames of ``spdl.io``, which do not pickle otherwise).
+A class may define ``__reduce_transport__(self)``: like ``__reduce__``, but used only between processes of one pipeline
+(frames of ``spdl.io`` have it, and cannot be pickled otherwise).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["MemoryPickler", "make_array", "reduce_array"]
 
 
 class MemoryPickler(pickle.Pickler):
-    """Protocol 5, with reducers of ours for what has large memory; where that goes is its user's to say."""
+    """Protocol 5 with our own reducers for large memory. The caller decides where that memory goes."""
 
     thorough = False
 
     def reducer_override(self, obj: Any) -> Any:
-        """Called for all that pickle does not know itself."""
+        """Called for all objects that pickle does not handle itself."""
         kind = type(obj)
         if kind is memoryview:
             return _reduce_memoryview(obj, self.thorough)
@@ -45,7 +45,7 @@ def _reduce_memoryview(view: memoryview, thorough: bool) -> Any:
 
 
 def _buffer_of(memory: Any, thorough: bool) -> pickle.PickleBuffer:
-    """Its memory for pickle; one that is read-only would arrive so."""
+    """Return its memory for pickle; read-only memory would arrive read-only."""
     buffer = pickle.PickleBuffer(memory)
     raw = buffer.raw()
     if thorough and raw.readonly and raw.nbytes:
@@ -62,10 +62,10 @@ def _make_memoryview(buffer: Any, code: Any, shape: tuple[int, ...], readonly: b
 
 
 def reduce_array(array: Any, thorough: bool) -> Any:
-    """An array of numbers or times. NumPy does it too, but what it writes takes three times as long to read."""
+    """Reduce an array of numbers or times. NumPy can do this too, but its format takes three times as long to read."""
     kind = array.dtype.kind
     if kind not in "biufcmM":
-        # Of these, what is not contiguous would be pickled by way of bytes, in the stream.
+        # Non-contiguous ones would be pickled as bytes, in the stream.
         if kind == "O" or array.flags.c_contiguous or array.flags.f_contiguous:
             return NotImplemented
         return array.copy().__reduce_ex__(5)
@@ -84,11 +84,11 @@ def make_array(data: Any, dtype: str, shape: tuple[int, ...], order: Any) -> Any
 
 
 def _reduce_tensor(tensor: Any) -> Any:
-    """A CPU tensor of torch, strided or sparse: its memory, and what that means. All else is left to torch.
+    """Reduce a strided or sparse CPU tensor to its memory and metadata. All others are left to torch.
 
     Raises:
-        RuntimeError: It is part of a graph of autograd, which would be lost; in the words of ``torch.multiprocessing``.
-        TypeError: It has no memory: what stands for one that a transformation of torch is making.
+        RuntimeError: It is part of an autograd graph, which would be lost; same message as ``torch.multiprocessing``.
+        TypeError: It has no memory: a placeholder made by a torch transformation.
     """
     import torch
 
@@ -116,7 +116,7 @@ def _reduce_tensor(tensor: Any) -> Any:
         order, stored = list(range(tensor.dim())), tensor.contiguous()
     memory: Any = b""
     if stored.numel():
-        if not stored.data_ptr():  # NumPy would give it an address nevertheless
+        if not stored.data_ptr():  # NumPy would report an address anyway
             raise TypeError(
                 "a tensor without memory (a functional or zero tensor, as transformations of torch make them) cannot "
                 "be sent to another process: send one that was computed"
@@ -154,7 +154,7 @@ def _make_tensor(
 
 
 def _parts_of_sparse(tensor: Any, torch: Any) -> tuple[Any, ...] | None:
-    """The dense tensors of a sparse one, values last; ``None``: it is none."""
+    """The dense tensors of a sparse one, values last; ``None`` if it is not sparse."""
     if tensor.layout is torch.sparse_coo:
         return tensor._indices(), tensor._values()
     if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
@@ -172,7 +172,7 @@ def _make_sparse(
     requires_grad: bool,
     attributes: dict[str, Any] | None,
 ) -> Any:
-    """As torch rebuilds one, except that torch keeps it for ever: for ``torch.load``, which checks them in the end."""
+    """Rebuild a sparse tensor as torch does, without keeping it forever for the checks of ``torch.load``."""
     import torch
 
     if layout is torch.sparse_coo:
@@ -187,7 +187,7 @@ def _make_sparse(
 
 
 def _reduce_storage(storage: Any) -> Any:
-    """The memory of tensors. torch itself can pickle only the kind that knows a dtype."""
+    """Reduce the storage of tensors. torch itself can pickle only storages with a dtype."""
     import torch
 
     if storage.device.type != "cpu":

@@ -1,4 +1,4 @@
-"""``SharedMemoryRingBuffer``: an explicit arena that items go through in order, and are copied out of."""
+"""``SharedMemoryRingBuffer``: an explicit arena that items pass through in order; the receiver copies them out."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _TAIL = 1
 
 
 class SharedMemoryRingBuffer(ExplicitArena):
-    """Shared memory of a fixed size for what a worker sends: it goes in at one end and is copied out at the other.
+    """Shared memory of a fixed size for a worker's items: a ring buffer from which the receiver copies.
 
-    For ``iterate_in_subprocess(arena=)``, which takes ownership. Without an arena memory is shared anyway, and nothing
-    is copied out: use this one to bound what waits in shared memory, to the byte. Experimental.
+    For ``iterate_in_subprocess(arena=)``, which takes ownership. Without this argument shared memory is used too, and
+    without the copy; use this class for an exact limit in bytes on the shared memory. Experimental.
 
-    The memory is anonymous: whatever ends the processes, none is left. Picklable only as an argument of a process that
-    is being started.
+    The memory is anonymous: none is left behind, however the processes end. Picklable only as an argument of a process
+    that is being started.
 
     Args:
-        capacity: Bytes in it. The large parts of one item together must fit; to keep the worker busy, so should those
-            of all items that are on their way.
-        acquire_timeout: Seconds that the worker waits for room before it fails; 0: none.
+        capacity: Size in bytes. The large parts of one item must fit together; to keep the worker busy, those of all
+            items in flight should fit.
+        acquire_timeout: Seconds that the worker waits for room before it fails; 0: it does not wait.
 
     Raises:
         ValueError: ``capacity`` is not positive, or ``acquire_timeout`` is negative.
-        OSError: There is no shared memory to be had.
+        OSError: There is no shared memory left.
     """
 
     def __init__(self, capacity: int, *, acquire_timeout: float = 60.0) -> None:
@@ -41,17 +41,17 @@ class SharedMemoryRingBuffer(ExplicitArena):
 
     @property
     def capacity(self) -> int:
-        """Bytes in it."""
+        """Size in bytes."""
         return self._capacity
 
     @property
     def head(self) -> int:
-        """Bytes that have been published since the last reset, in all."""
+        """Total bytes published since the last reset."""
         return self._area.load(_HEAD)
 
     @property
     def tail(self) -> int:
-        """Bytes of these that have been freed."""
+        """Total bytes freed since the last reset."""
         return self._area.load(_TAIL)
 
     def open_writer(self) -> RingWriter:
@@ -71,27 +71,27 @@ class RingWriter:
         self._capacity = capacity
         self._acquire_timeout = acquire_timeout
         self._reserved = 0
-        self._start = 0  # of the unit, absolute
+        self._start = 0  # position of the unit, absolute
         self._end = 0
 
     def reset(self) -> None:
-        """Empty the ring, for a new iteration. Only while the reader holds still."""
+        """Empty the ring for a new iteration. Only while the reader is inactive."""
         self._area.store(_HEAD, 0)
         self._area.store(_TAIL, 0)
         self._start = self._end = 0
 
     def begin_unit(self) -> None:
-        """Begin a unit, which becomes visible, and is freed, as a whole."""
+        """Begin a unit, which is published and freed as a whole."""
         self._start = self._end = self._area.load(_HEAD)
 
     def write_binary(self, data: Any) -> tuple[int, int]:
-        """Copy a contiguous buffer to the ring. It may go on at the beginning.
+        """Copy a contiguous buffer to the ring. It may wrap around to the beginning.
 
         Returns:
             Its offset and its size, in bytes.
 
         Raises:
-            BufferError: It does not fit; it did not in time; the arena was shut down.
+            BufferError: It does not fit, there was no room in time, or the arena was shut down.
         """
         size = memoryview(data).nbytes
         if self._end - self._start + size > self._capacity:
@@ -133,27 +133,27 @@ class RingWriter:
         return self._end - self._start
 
     def abort_unit(self) -> None:
-        """Forget the unit: the next one begins where it did."""
+        """Discard the unit: the next one begins at the same position."""
         self._end = self._start
 
 
 class RingReader:
     """The receiving side. One thread at a time; units in the order in which they were published."""
 
-    #: What is read is a copy: the ring uses its space again at once.
+    #: Reading returns a copy: the ring reuses the space at once.
     zero_copy = False
 
     def __init__(self, area: Area) -> None:
         self._area = area
 
     def reset(self) -> None:
-        """Nothing: the writer empties the ring."""
+        """Do nothing: the writer empties the ring."""
 
     def read_binary(self, offset: int, nbytes: int) -> memoryview:
-        """A writable copy of what was written at ``offset``."""
+        """Return a writable copy of the bytes at ``offset``."""
         return memoryview(self._area.copy_out(offset, nbytes))
 
     def end_unit(self, span: int, pinned: Sequence[object]) -> None:
-        """Free the oldest unit, as a whole, and wake the producer. ``pinned`` holds nothing here: all were copies."""
+        """Free the whole oldest unit, and wake the producer. ``pinned`` is ignored, because all reads were copies."""
         self._area.add(_TAIL, span)
         self._area.ring()

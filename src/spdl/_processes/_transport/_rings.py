@@ -1,6 +1,7 @@
-"""Small frames through shared memory: a ring for each direction, before and after it is opened.
+"""Rings in shared memory for small frames, one for each direction, before and after opening.
 
-The socket stays: for what is large or finds no room, to wake who waits, and to see the other side's end.
+The socket is still used: for large frames, if there is no room, to wake the receiver, and to detect the end of the
+other side.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from ._arena import lacks_memory
 
 __all__ = ["RingEnds", "Rings", "make_rings"]
 
-#: Holds 256 small items and more. Memory is taken as it is used.
+#: Size of a ring: holds at least 256 small items. It takes memory only as it is used.
 _CAPACITY: Final = 1 << 19
 
 
 class Rings:
-    """The rings of one end: ``outbound`` to put to, ``inbound`` to take from."""
+    """The rings of one end: ``outbound`` for sending, ``inbound`` for receiving."""
 
     __slots__ = ("inbound", "outbound")
 
@@ -32,19 +33,19 @@ class Rings:
         inbound.open_reader()
 
     def close(self) -> None:
-        """The other end puts nothing any more. The memory goes with this object."""
+        """Stop receiving: the other end puts no more. The memory is freed with this object."""
         self.inbound.close_reader()
         self.outbound.close_file()
 
 
 class RingEnds:
-    """The rings of an end that is not open yet. Picklable only as an argument of a process that is being started."""
+    """The rings of an unopened end. Picklable only as an argument of a process that is being started."""
 
     def __init__(self, outbound: int, inbound: int) -> None:
         self._descriptors = [outbound, inbound]  # which this object owns
 
     def open(self) -> Rings | None:
-        """In the process that uses them, once. ``None``: it may not map them; everything goes through the socket."""
+        """Open them once, in the process that uses them. ``None`` if it cannot map them."""
         made: list[FrameRing] = []
         try:
             while self._descriptors:
@@ -57,7 +58,7 @@ class RingEnds:
         return Rings(*made)
 
     def close(self) -> None:
-        """Let go of them. Idempotent."""
+        """Release them. Idempotent."""
         while self._descriptors:
             os.close(self._descriptors.pop())
 
@@ -72,10 +73,10 @@ class RingEnds:
 
 
 def make_rings() -> tuple[Rings, RingEnds] | None:
-    """Rings for both ends of a connection; ``None`` where there is no memory, or no address space, for them.
+    """Make rings for both ends of a connection; ``None`` without enough memory or address space.
 
     Raises:
-        OSError: There are no descriptors to be had.
+        OSError: There are no descriptors left.
     """
     taken: list[int] = []
     try:

@@ -1,4 +1,4 @@
-"""``SharedMemorySegmentPool``: an explicit arena of segments, one for each item, that are read in place."""
+"""``SharedMemorySegmentPool``: an explicit arena of segments, one per item, which are read in place."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def _round_up(value: int, multiple: int) -> int:
 
 
 class SharedMemorySegmentPool(ExplicitArena):
-    """Shared memory in segments of one size for what a worker sends: one segment for each item, read in place.
+    """Shared memory in segments of one size for a worker's items: one segment per item, read in place.
 
     For ``iterate_in_subprocess(arena=)``, which takes ownership. Arrays, tensors and packets are views of the segment,
-    and so are bytes: they come as writable ``memoryview``. A segment is used again when the last view of it is gone,
-    whatever has become of others. Without an arena memory is shared anyway, and sizes itself: use this one to bound it
-    by items. Experimental.
+    and so are bytes: they arrive as writable ``memoryview``. A segment is reused when the last view of it is gone,
+    independently of other segments. Without this argument shared memory is used too, and adapts its size; use this
+    class to limit it by number of items. Experimental.
 
-    The memory is anonymous: whatever ends the processes, none is left. It is taken as segments are written.
+    The memory is anonymous: none is left behind, however the processes end. It is allocated as segments are written.
     Picklable only as an argument of a process that is being started.
 
     Args:
-        segment_size: Bytes in a segment. The large parts of one item together must fit, each rounded up to 64 bytes.
-        count: How many segments: how many items may be on their way or in use.
-        acquire_timeout: Seconds that the worker waits for a segment before it fails; 0: none.
+        segment_size: Bytes in a segment. The large parts of one item must fit together, each rounded up to 64 bytes.
+        count: Number of segments, that is, of items that may be in flight or in use.
+        acquire_timeout: Seconds that the worker waits for a segment before it fails; 0: it does not wait.
 
     Raises:
         ValueError: ``segment_size`` or ``count`` is not positive, or ``acquire_timeout`` is negative.
-        OSError: There is no shared memory to be had.
+        OSError: There is no shared memory left.
     """
 
     def __init__(self, segment_size: int, count: int, *, acquire_timeout: float = 60.0) -> None:
@@ -62,36 +62,36 @@ class SharedMemorySegmentPool(ExplicitArena):
 
     @property
     def count(self) -> int:
-        """How many segments there are."""
+        """Number of segments."""
         return self._count
 
     @property
     def published(self) -> int:
-        """Items that have been published, in all."""
+        """Total number of published items."""
         return self._area.load(_PUBLISHED)
 
     @property
     def reclaimed(self) -> int:
-        """Items of these whose segments are free again."""
+        """Number of published items whose segments are free again."""
         area = self._area
         return area.load(_PUBLISHED) - area.num_used_blocks
 
     def open_writer(self) -> SegmentWriter:
-        """The sending side, in the worker. Once."""
+        """Open the sending side: once, in the worker."""
         return SegmentWriter(
             self._area.for_this_process(), _Layout(self._segment_size, self._count), self._acquire_timeout
         )
 
     def open_reader(self) -> SegmentReader:
-        """The receiving side, in the process that made the arena. Once."""
+        """Open the receiving side: once, in the process that made the arena."""
         return SegmentReader(self._area.for_this_process(), _Layout(self._segment_size, self._count))
 
 
 class _Layout:
-    """Where things are in the data: a table, then the segments.
+    """The layout of the data: a table, then the segments.
 
-    The table says for each unit that is published and not yet read, by its number modulo ``count``, which segment it is
-    in. There are never more of them than segments, so a place is read before it is written again.
+    For each unit that is published and not yet read, the table entry at its number modulo ``count`` is its segment.
+    There are never more such units than segments, so an entry is read before it is overwritten.
     """
 
     def __init__(self, segment_size: int, count: int) -> None:
@@ -101,7 +101,7 @@ class _Layout:
         self._distance = _round_up(segment_size, _PAGE)
 
     def start(self, segment: int) -> int:
-        """Offset of a segment; of the first beyond the last: the size of it all."""
+        """Offset of a segment. ``start(count)`` is the total size."""
         return self._first + segment * self._distance
 
     def table(self, area: Area) -> memoryview:
@@ -121,17 +121,17 @@ class SegmentWriter:
         self._free = list(reversed(range(layout.count)))  # the last to be freed is the first to be used
         self._reserved = [layout.start(segment) for segment in range(layout.count)]
         self._segment: int | None = None
-        self._end = 0  # in the segment
+        self._end = 0  # offset in the segment
 
     def reset(self) -> None:
-        """Forget what was begun, for a new iteration. Segments of earlier ones that are in use stay so."""
+        """Discard an unfinished unit, for a new iteration. Segments of earlier iterations stay in use."""
         self._end = 0
 
     def begin_unit(self) -> None:
-        """Take a segment for a unit, which becomes visible, and is freed, as a whole.
+        """Take a segment for a unit, which is published and freed as a whole.
 
         Raises:
-            BufferError: None was free in time; the arena was shut down.
+            BufferError: No segment was free in time, or the arena was shut down.
         """
         self._end = 0
         if self._segment is not None:  # of a unit that was aborted
@@ -141,7 +141,7 @@ class SegmentWriter:
         ):
             raise BufferError(
                 f"all {self._layout.count} segments are in use, and none was freed within {self._acquire_timeout:g} s;"
-                " make count or acquire_timeout larger, consume faster, or let go of what was received"
+                " make count or acquire_timeout larger, consume faster, or release received objects"
             )
         self._segment = self._free.pop()
 
@@ -187,14 +187,14 @@ class SegmentWriter:
         return self._end
 
     def abort_unit(self) -> None:
-        """Forget the unit. Its segment is for the next one."""
+        """Discard the unit. The next one uses its segment."""
         self._end = 0
 
 
 class SegmentReader:
     """The receiving side. One thread at a time; units in the order in which they were published."""
 
-    #: What is read is the shared memory itself.
+    #: Reading returns views of the shared memory itself.
     zero_copy = True
 
     def __init__(self, area: Area, layout: _Layout) -> None:
@@ -204,10 +204,10 @@ class SegmentReader:
         self._next = 0  # the unit that is being read
 
     def reset(self) -> None:
-        """Nothing: what was received stays valid over iterations."""
+        """Do nothing: received views stay valid across iterations."""
 
     def read_binary(self, offset: int, nbytes: int) -> memoryview:
-        """A writable view of what was written at ``offset``, valid as long as the unit is."""
+        """Return a writable view of the bytes at ``offset``, valid as long as the unit."""
         if not 0 <= offset <= offset + nbytes <= self._layout.segment_size:
             raise ValueError(f"{nbytes} bytes at {offset} do not lie within a segment")
         segment = self._table[self._next % self._layout.count]
@@ -217,8 +217,8 @@ class SegmentReader:
         """End the oldest unit. Its segment is free when all of ``pinned`` are gone; at once if there are none.
 
         Args:
-            span: What ``commit_unit`` gave.
-            pinned: Objects, with weak references, one or more of which live as long as any view of the unit.
+            span: Result of ``commit_unit``.
+            pinned: Weakly referenceable objects, at least one of which lives as long as any view of the unit.
         """
         segment = self._table[self._next % self._layout.count]
         self._next += 1

@@ -9,14 +9,14 @@ __all__ = ["wait_readable"]
 
 
 def wait_readable(descriptors: Iterable[int], timeout: float | None) -> list[int]:
-    """Those of the descriptors that can be read from, or whose other end is gone; waits for at least one.
+    """Wait until at least one descriptor is readable or its other end is gone. Return all of these.
 
     Args:
         descriptors: At least one.
-        timeout: Seconds; ``None``: for ever.
+        timeout: Seconds; ``None``: no limit.
 
     Returns:
-        Empty if none was ready in time.
+        Empty after a timeout.
     """
     if not hasattr(select, "poll"):  # Windows
         return select.select(list(descriptors), [], [], timeout)[0]

@@ -1,4 +1,4 @@
-"""Checks and resolves the arguments of ``get_pytorch_dataloader``, by the rules of torch or of SPDL 0.8."""
+"""Check and resolve the arguments of ``get_pytorch_dataloader``, by the rules of torch or of SPDL 0.8."""
 
 import multiprocessing
 import warnings
@@ -152,7 +152,7 @@ def _check_on_error(given: Arguments) -> None:
     if is_iterable(given.dataset):
         raise ValueError(
             "on_error='replace' needs a map-style dataset: the samples of an IterableDataset cannot be chosen; replace "
-            "what fails inside it"
+            "failed samples inside it"
         )
     if not callable(getattr(given.dataset, "__len__", None)):
         raise ValueError(
@@ -166,8 +166,8 @@ def _call_timeout(given: Arguments) -> float | None:
         return None
     if given.workers != "thread" or given.num_workers == 0:
         raise ValueError(
-            "call_timeout needs threads, of which one that is stuck can be left behind: pass workers='thread' and "
-            "num_workers above 0. Elsewhere, timeout limits the time until a batch"
+            "call_timeout needs threads, because a stuck thread can be abandoned: pass workers='thread' and "
+            "num_workers above 0. With other workers, timeout limits the time until a batch"
         )
     if is_iterable(given.dataset):
         raise ValueError(
@@ -308,14 +308,14 @@ def _context(given: Arguments, num_workers: int) -> BaseContext | None:
 
 
 def is_iterable(dataset: Any) -> bool:
-    """Whether it is one of torch's ``IterableDataset``, and not map-style."""
+    """Whether the dataset is an ``IterableDataset`` of torch rather than map-style."""
     from torch.utils.data import IterableDataset
 
     return isinstance(dataset, IterableDataset)
 
 
 def _with_defaults_of_torch(given: Arguments) -> ResolvedArguments:
-    """The arguments with torch's samplers and collate functions where none were given."""
+    """The arguments with torch's samplers and collate functions as defaults."""
     from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler, default_collate, default_convert
 
     sampler: Any = given.sampler
@@ -329,7 +329,7 @@ def _with_defaults_of_torch(given: Arguments) -> ResolvedArguments:
     batch_sampler = given.batch_sampler
     if batch_sampler is None and given.batch_size is not None:
         batch_sampler = BatchSampler(sampler, given.batch_size, given.drop_last)
-        # Hugging Face's Trainer resumes with a loader of its own over this object, and tells nothing else the epoch.
+        # Hugging Face's Trainer resumes with its own loader over this object, and sets the epoch on nothing else.
         if callable(set_epoch := getattr(sampler, "set_epoch", None)):
             vars(batch_sampler)["set_epoch"] = set_epoch
     collate_fn = given.collate_fn

@@ -1,4 +1,4 @@
-"""``EpochCounts``: what is counted of an epoch that is not a pipeline, and the statistics made of it."""
+"""``EpochCounts``: the counts of an epoch that is not run by a pipeline, and the statistics made from them."""
 
 from collections.abc import Callable
 from time import perf_counter
@@ -56,7 +56,7 @@ class EpochCounts:
         count = None if self._num_in_flight is None or self._ended is not None else self._num_in_flight()
         num_loading, num_ready = (0, 0) if count is None else count()
         num_calls = self._num_taken + self._num_failures
-        # In the consumer's thread, waiting is loading. How long worker processes load, only they know.
+        # Without workers, the consumer's waiting time is loading time. The loading time in worker processes is unknown.
         in_line = {"num_success": num_calls, "busy": self._waited, "wall_time": self._waited}
         load = StageStats(
             info=StageInfo(0, "0", "load", self._num_workers if self._num_workers > 1 else None),

@@ -1,4 +1,4 @@
-"""Loads the samples of a batch by index and collates them, for every kind of worker. Imports little of spdl."""
+"""Load the samples of a batch by index and collate them, for every kind of worker. Imports little of spdl."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ class IterableFetcher:
         return self._has_ended
 
     def end(self) -> None:
-        """Give no more samples."""
+        """Stop: return no more samples."""
         self._has_ended = True
 
     def close(self) -> None:

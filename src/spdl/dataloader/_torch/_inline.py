@@ -1,4 +1,4 @@
-"""``InlineRun``: no workers. Every batch is loaded in the consumer's thread, when the consumer asks for it."""
+"""``InlineRun``: load every batch in the consumer's thread, on demand, without workers."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -12,8 +12,8 @@ class Pin:
     """Copies the tensors of a batch to page-locked memory. May be called in any thread.
 
     Attributes:
-        device: Index of the accelerator that is current where the loader is iterated. In a new thread the first one is
-            current, which would be initialised needlessly.
+        device: Index of the accelerator that is current in the thread that iterates the loader. In a new thread, the
+            first accelerator would be current, and would be initialised needlessly.
     """
 
     device: int
@@ -33,8 +33,7 @@ def find_pin(device_name: str, *, complain: Callable[[str], None]) -> Pin | None
     """Make the function that pins batches for the current accelerator; ``None``, with a warning, if there is none.
 
     Args:
-        device_name: Argument ``pin_memory_device`` of the user. torch has deprecated it: unless empty, it is warned
-            about.
+        device_name: The user's ``pin_memory_device``. torch has deprecated it: a warning is issued unless it is empty.
         complain: Function that issues a warning; the texts are torch's.
     """
     import torch

@@ -13,7 +13,7 @@ __all__ = ["Plan", "Run"]
 
 @dataclass(kw_only=True)
 class Plan(ResolvedArguments):
-    """All that an epoch of a loader needs. Treated as immutable: ``dataclasses.replace`` makes a changed copy.
+    """Everything that an epoch of a loader needs. Treated as immutable: ``dataclasses.replace`` makes a changed copy.
 
     Attributes:
         prefetch_factor: Number of batches that each worker may prefetch.
@@ -35,7 +35,7 @@ class Plan(ResolvedArguments):
 
     @property
     def sample_policy(self) -> SamplePolicy | None:
-        """What is done about samples that fail; ``None``: nothing."""
+        """Policy for samples that fail; ``None``: none."""
         replaces = self.on_error == "replace"
         return SamplePolicy(self.retry, replaces) if replaces or self.retry is not None else None
 
@@ -43,7 +43,7 @@ class Plan(ResolvedArguments):
     def drops_failures(self) -> bool:
         """Whether a batch that fails is logged and dropped, as in SPDL 0.8; otherwise its exception is raised.
 
-        With ``max_failures`` it is raised too, and the loader decides.
+        With ``max_failures`` it is also raised, and the loader decides.
         """
         return self.workers is None and self.max_failures is None
 
@@ -55,7 +55,7 @@ class Run(Protocol):
         """Begin an epoch, in the consumer's thread.
 
         Args:
-            progress: Where the epoch begins; it is kept up to date. ``None``: at the beginning.
+            progress: Where the epoch begins; updated during the epoch. ``None``: at the beginning.
 
         Random numbers are drawn here in torch's order: first the base seed, then those that the sampler needs for the
         first index batches. The iterator continues after an exception of the dataset, as torch's does. It ends when it

@@ -1,4 +1,4 @@
-"""``SamplePolicy``: what is done about samples that cannot be loaded. Imports little of spdl.
+"""``SamplePolicy``: retry or replace samples that cannot be loaded. Imports little of spdl.
 
 A replacement is chosen by a hash of the index of the sample that failed (Steele, Lea and Flood, "Fast splittable
 pseudorandom number generators", 2014), so that it is the same in every run, with any kind and number of workers.
@@ -19,9 +19,9 @@ __all__ = ["MOST_REPLACEMENTS", "Attempts", "SamplePolicy"]
 
 _LOG = logging.getLogger("spdl.dataloader")
 
-#: How many other samples are tried in place of one.
+#: Maximum number of replacements that are tried for one sample.
 MOST_REPLACEMENTS: Final = 10
-#: Has no state, so it changes no numbers that users draw.
+#: Uses the system's generator, which has no state, so that the random numbers of users do not change.
 _JITTER: Final = random.SystemRandom()
 
 
@@ -38,7 +38,7 @@ class Attempts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SamplePolicy:
-    """Other attempts for samples of a map-style dataset, and others in their place.
+    """Retries and replacements for samples of a map-style dataset.
 
     Attributes:
         retry: When to try again; ``None``: never.
@@ -49,17 +49,17 @@ class SamplePolicy:
     replaces: bool
 
     def sample(self, dataset: Any, index: Any) -> Any:
-        """``dataset[index]``.
+        """Return ``dataset[index]``, or a replacement.
 
         Raises:
-            Exception: That of the dataset, also for the samples in its place.
+            Exception: The dataset raised it; all replacements have failed too.
         """
         return self._load(dataset.__getitem__, dataset, index)
 
     def samples(self, dataset: Any, indices: Any) -> Any:
-        """The result of ``dataset.__getitems__`` if it exists, else a list.
+        """Return the result of ``dataset.__getitems__`` if it exists, else a list of samples.
 
-        Where all are one call and it fails, each is asked for alone, and replaced alone.
+        If one call loads all samples and fails, each sample is loaded, and if necessary replaced, separately.
         """
         getitems = getattr(dataset, "__getitems__", None)
         if not getitems:
@@ -88,7 +88,7 @@ class SamplePolicy:
                 break
             try:
                 sample = self._try(get, other)
-            except Exception as exc:  # noqa: BLE001 - that of the sample itself is raised
+            except Exception as exc:  # noqa: BLE001 - the error of the original sample is raised
                 log(
                     _LOG,
                     logging.WARNING,
@@ -127,7 +127,7 @@ def _others(error: Exception, index: Any, length: int) -> Iterator[int]:
     """Indices of other samples, each once.
 
     Raises:
-        Exception: ``error``: the index is no number, or there are no other samples.
+        Exception: ``error``: the index is not an integer, or there are no other samples.
     """
     try:
         failed = as_int(index)

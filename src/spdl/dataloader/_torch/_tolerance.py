@@ -1,4 +1,4 @@
-"""``Tolerance``: how many batches of an epoch may fail: ``get_pytorch_dataloader(max_failures=...)``."""
+"""``Tolerance``: drop failed batches of an epoch, up to ``max_failures`` of ``get_pytorch_dataloader``."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -17,10 +17,10 @@ _LOG = logging.getLogger("spdl.dataloader")
 
 
 class Tolerance:
-    """Takes the batches of one epoch, and drops those that fail, up to a limit.
+    """Take the batches of one epoch and drop those that fail, up to a limit.
 
-    Errors of the workers and of the engine (``PipelineError``) are no failures of a batch: they are raised. A sample
-    that took longer than ``call_timeout`` is one.
+    Errors of the workers and of the engine (``PipelineError``) do not count as failed batches: they are raised. A
+    sample that took longer than ``call_timeout`` counts.
 
     Args:
         limit: Limit on the failures.
@@ -36,16 +36,16 @@ class Tolerance:
         self._loader = loader
         self._num_calls = 0
         self._losses = Losses()
-        #: Ends the epoch; raised whenever a batch is asked for.
+        #: The error that has ended the epoch; each later call raises it again.
         self.failure: Exception | None = None
 
     def next(self, take: Callable[[Iterator[Any]], Any], batches: Iterator[Any]) -> Any:
-        """The next batch that has not failed, of those that ``take(batches)`` gives.
+        """Return the next batch of ``take(batches)`` that has not failed.
 
         Raises:
-            StopIteration: There are no more.
-            FailureLimitError: More have failed than may.
-            PipelineFailure: The epoch has ended, and all have failed.
+            StopIteration: There are no more batches.
+            FailureLimitError: More batches have failed than ``max_failures`` allows.
+            PipelineFailure: The epoch has ended, and all its batches have failed.
         """
         losses = self._losses
         while True:

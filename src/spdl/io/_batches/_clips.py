@@ -1,4 +1,4 @@
-"""Loading clips of videos into a batch in one call."""
+"""``load_video_clips``: load clips of videos into one batch."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -47,7 +47,7 @@ def load_video_clips(
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
 ) -> "CPUBuffer":
-    """Load a clip of each of many videos into one batch, in one native call without the GIL.
+    """Load one clip from each of several videos into one batch, in one native call without the GIL.
 
     ::
 
@@ -55,43 +55,43 @@ def load_video_clips(
         seeds = sample_seeds(seed=0, epoch=0, indices=range(len(videos)))
         clips = load_video_clips(videos, num_frames=8, stride=4, transform=transform, seeds=seeds)
 
-    A clip has every ``stride``-th frame of its video, in display order, from a first one on. Only the groups of
-    pictures that hold the clip are decoded, from the last key frame before it; frames to which no other one refers are
-    skipped if they are not in the clip. MP4 and MOV files with a constant frame rate are read from there, too; of other
-    files all packets are read. Frames are resampled from the decoder's planes directly to their size.
+    A clip has every ``stride``-th frame of its video, in display order, from its first frame on. Only the groups of
+    pictures that contain the clip are decoded, from the last key frame before it; non-reference frames that are not in
+    the clip are skipped. MP4 and MOV files with a constant frame rate are also read only from that key frame on; all
+    packets of other files are read. Frames are resampled from the decoder's planes directly to their size.
 
-    A video that is too short for the clip is taken from its first frame on (with ``start`` in seconds: from there), and
-    the last frame of the clip that it has is repeated.
+    If a video is too short for the clip, the clip begins at its first frame (with ``start`` in seconds: at that time),
+    and its last available frame is repeated.
 
     Args:
         srcs: Paths, URLs, or encoded data in memory, which is read in place and cannot be resized during the call.
         num_frames: Number of frames of a clip.
-        stride: Distance of the frames of a clip: 1 takes consecutive frames.
-        start: ``"random"``: each first frame with which the clip fits is as likely. ``"middle"``: the clip is in the
-            middle. Or a time in seconds, for all or one per source: the first frame is the one displayed then.
+        stride: Distance between the frames of a clip; 1 takes consecutive frames.
+        start: ``"random"``: all first frames with which the clip fits are equally likely. ``"middle"``: the clip is in
+            the middle of the video. Or a time in seconds, for all or one per source: the first frame is the one
+            displayed at that time.
         seed: Seed for the random choices of the batch. Source ``i`` gets ``sample_seeds(seed, 0, [i])``.
         seeds: Integers in ``[0, 2**64)``, one per source, as made by ``sample_seeds``, instead of ``seed``. A start
-            depends only on the seed and the number of frames; crop and flips only on the seed, the size and the
-            transform.
+            depends only on the seed and the number of frames; crop and flips depend only on the seed, the size and
+            the transform.
         size: Height and width of the frames, or one number for both: whole frames are resized to it. For crops and
             everything else, use ``transform`` instead.
-        transform: Transform of the frames: all frames of a clip get the same crop and flips. Unless its
-            ``orient`` is off, frames are turned upright, as the display matrix of the container says. Its ``layout`` is
-            not used.
+        transform: Transform of the frames: all frames of a clip get the same crop and flips. Unless its ``orient`` is
+            off, frames are turned upright according to the container's display matrix. Its ``layout`` is not used.
         layout: Order of the axes: clips, frames (T), height, width and channels.
-        dtype: Elements of the batch; floats are normalised. ``None``: those of ``transform``, or ``"uint8"``; this and
-            the next two arguments override ``transform``.
+        dtype: Dtype of the batch; floats are normalised. ``None``: the dtype of ``transform``, or ``"uint8"``. This
+            and the next two arguments override ``transform``.
         mean: Mean for the normalisation, as in ``ImageTransform``.
         std: Standard deviation for the normalisation, as in ``ImageTransform``.
-        out: Array to fill, instead of ``storage``: an array or CPU tensor with exactly the dtype and shape of a whole
-            batch; or a one-dimensional byte buffer of at least that size. Writable and C-contiguous. The result is a
-            view of it.
+        out: Array to fill, instead of ``storage``: a writable C-contiguous array or CPU tensor with exactly the dtype
+            and shape of a whole batch, or a one-dimensional byte buffer of at least that size. The result is a view of
+            it.
         storage: Memory for the batch: any writable C-contiguous buffer that is large enough.
-        num_threads: Number of threads that share the work, including the caller's. 0 and 1: only the caller's. The
-            result does not depend on it.
-        strict: Whether to raise if any clip is missing. If not, see ``on_failure``.
+        num_threads: Number of threads that share the work, including the caller's thread. 0 and 1: only the caller's
+            thread. The result does not depend on it.
+        strict: Whether to raise if any clip is missing. With ``False``, see ``on_failure``.
         on_failure: Policy for sources that failed, with ``strict=False``. ``"drop"``: the batch has fewer clips, in the
-            same order, and at least one. ``"zero"``: their bytes are zero, even if all sources failed.
+            same order; it is never empty. ``"zero"``: their bytes are zero, even if all sources failed.
         max_pixels: Largest number of pixels allowed per frame. Larger frames fail with ``ImageTooLargeError``.
         stream: Index of the stream in each container. ``None``: the best video stream.
         demux_config: Options for opening the sources, from ``demux_config``.
@@ -99,19 +99,20 @@ def load_video_clips(
             decoded is replaced by the one before it in the clip.
 
     Returns:
-        C-contiguous, in the order of ``layout``. For each clip, ``excerpts`` has the time of its first frame and the
-        number of frames that are not repeated, ``applied`` the geometry of its frames, and ``origins`` the position of
-        its source. ``failures`` lists the sources that could not be loaded.
+        C-contiguous, axes in the order of ``layout``. For each clip, ``excerpts`` has the time of its first frame and
+        the number of frames that are not repeated; ``applied`` has the geometry of its frames, and ``origins`` the
+        position of its source in ``srcs``. ``failures`` lists the sources that could not be loaded.
 
     Raises:
         ValueError: ``srcs`` is empty, a number is out of range, ``size`` and ``transform`` are both given or both
             missing, seeds are missing for random choices, or ``out`` has another dtype or shape.
         TypeError: An argument has the wrong type.
-        BatchLoadError: A clip is missing and ``strict`` is set, or all are missing; ``.failures`` has all failures.
-            A start at which no frame is displayed is a failure.
-        MemoryError, ConvertError: There is no memory of that size, or the storage is too small.
+        BatchLoadError: A clip is missing and ``strict`` is set, or all are missing; ``.failures`` lists all failures.
+            A source with no frame displayed at ``start`` fails.
+        MemoryError: There is not enough memory.
+        ConvertError: The storage is too small.
 
-    Safe to call from several threads at once. Ctrl-C interrupts the call.
+    Safe to call from several threads. Ctrl-C interrupts the call.
     """
     check_arguments(demux_config, decode_config, None)
     statuses = Statuses(strict, on_failure, num_threads)

@@ -1,4 +1,4 @@
-"""What loaders of batches of clips and sounds share: sources, places in them, statuses, and the output memory."""
+"""Shared code of ``load_video_clips`` and ``load_audio_batch``: sources, seeds, start positions and failures."""
 
 import math
 import operator
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
 OnFailure = Literal["drop", "zero"]
 
-#: What a native call returns: the failures; and for each source the start and length of its excerpt.
+#: The result of a native call: the failures, and for each source the start and length of its excerpt.
 Loaded = tuple[tuple[LoadFailure, ...], Sequence[tuple[float, int] | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Statuses:
-    """How many threads share the work, and what becomes of items that fail."""
+    """The number of threads that share the work, and the policy for items that fail."""
 
     strict: bool
     on_failure: OnFailure
     num_threads: int
 
     def __post_init__(self) -> None:
-        """Check the arguments of the user, which have these names.
+        """Check the user's arguments; the fields have their names.
 
         Raises:
-            TypeError, ValueError: One has the wrong type or value.
+            TypeError, ValueError: An argument has the wrong type or value.
         """
         require_word("on_failure", self.on_failure, ("drop", "zero"))
         number = as_integer("num_threads", self.num_threads)
@@ -48,7 +48,7 @@ class Statuses:
 
 @dataclass(slots=True)
 class Sources:
-    """The sources of a batch as given, and in the form for native code, once those in object stores are fetched."""
+    """The sources of a batch: as given, and as native code reads them, after those in object stores are fetched."""
 
     given: list[Source]
     native: list[Any]
@@ -59,11 +59,11 @@ class Sources:
 
     @staticmethod
     def of(srcs: Iterable[Source]) -> "Sources":
-        """The argument ``srcs``.
+        """The sources of the argument ``srcs``.
 
         Raises:
-            TypeError: It is a single source, or an item is neither a path nor a buffer.
-            ValueError: It is empty.
+            TypeError: ``srcs`` is a single source, or an item is neither a path nor a buffer.
+            ValueError: ``srcs`` is empty.
         """
         given = as_sources("srcs", srcs)
         if not given:
@@ -71,18 +71,18 @@ class Sources:
         return Sources(given, as_native_sources(given))
 
     def restrict(self, config: DemuxConfig | None) -> DemuxConfig | None:
-        """The options for opening them; if one is in an object store, they may name no files of this machine."""
+        """The options for opening the sources. If one is in an object store, it may not refer to local files."""
         if config is None or not any(map(is_remote, self.given)):
             return config
         return as_remote_config(config)
 
     def fetch(self, num_threads: int) -> None:
-        """Open those in object stores. ``native`` has empty data for one that cannot be read."""
+        """Open the sources in object stores. For a source that cannot be read, ``native`` has empty data."""
         self.fetched = fetch_all(self.given, num_threads, fetch=open_blocks)
         self.native = as_native_sources(self.fetched.sources)
 
     def failures(self, found: tuple[LoadFailure, ...]) -> tuple[LoadFailure, ...]:
-        """The failures that native code found, with the errors and names of what was fetched."""
+        """The failures that native code found, with the errors and names of fetched sources."""
         fetched = self.fetched
         return found if fetched is None else tuple(map(fetched.failure, found))
 
@@ -96,11 +96,11 @@ def as_seeds(
         seed: The user's seed for the batch.
         seeds: The user's seeds, one per source.
         count: Number of sources.
-        needed_for: What is random, so that seeds are required; ``None`` if nothing is.
+        needed_for: The random option that requires seeds, for the message; ``None`` if nothing is random.
 
     Raises:
         TypeError: A seed is not an integer.
-        ValueError: Both are given, their number is wrong, or they are missing although something is random.
+        ValueError: Both are given, the number of seeds is wrong, or seeds are missing although something is random.
     """
     if seed is not None and seeds is not None:
         raise ValueError("seed and seeds exclude each other: seed is one for the batch, seeds has one per source")
@@ -125,8 +125,8 @@ def as_starts(start: Any, count: int) -> list[float]:
     """The start of each item in seconds: one number for all, or one per source.
 
     Raises:
-        TypeError: One is not a number.
-        ValueError: One is not finite, or there are too many or too few.
+        TypeError: A start is not a number.
+        ValueError: A start is not finite, or there are too many or too few.
     """
     many = hasattr(type(start), "__len__") and getattr(start, "ndim", 1) > 0
     given = list(start) if many else [start] * count
@@ -152,14 +152,14 @@ def finish(
     *,
     kind: str,
 ) -> "CPUBuffer":
-    """Fill the batch, report failures, and drop or zero what is missing.
+    """Fill the batch, report failures, and drop or zero the missing items.
 
     Args:
         buffer: The batch, with one slot per source.
         sources: The sources.
         statuses: The policy for failures.
-        load: Loads all sources into these slots.
-        kind: What the items are, for messages.
+        load: Loads all sources, each into the slot given for it.
+        kind: Name of the items, for messages.
 
     Raises:
         BatchLoadError: Too many items are missing.

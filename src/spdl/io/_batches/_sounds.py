@@ -1,4 +1,4 @@
-"""Loading sounds into a batch in one call."""
+"""``load_audio_batch``: load excerpts of audio into one batch."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
@@ -35,7 +35,7 @@ def load_audio_batch(
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
 ) -> "CPUBuffer":
-    """Load a part of each of many sounds into one batch, in one native call without the GIL.
+    """Load an excerpt of each of several sounds into one batch, in one native call without the GIL.
 
     ::
 
@@ -43,50 +43,51 @@ def load_audio_batch(
         batch = load_audio_batch(sounds, num_samples=16000, sample_rate=16000, seeds=seeds)
         lengths = [excerpt.length for excerpt in batch.excerpts]  # the rest is silence
 
-    Each part is decoded alone: the source is read from the place where the part begins, where its format allows it
-    (the guide lists them), and resampled with what lies before and behind the part. So it has the samples of resampling
-    the whole source and cutting.
+    Only the excerpt is decoded: if the format allows it (the guide lists these formats), the source is read from where
+    the excerpt begins. Resampling also uses the samples before and after the excerpt, so the result is the same as
+    resampling the whole source and then cutting.
 
     Args:
         srcs: Paths, URLs, or encoded data in memory, which is read in place and cannot be resized during the call.
-        num_samples: Number of samples of each part, at the output rate. Where a source has none, before its first
-            sample and behind its last one, there is silence.
+        num_samples: Number of samples of each excerpt, at the output rate. Before the first and after the last sample
+            of a source there is silence.
         sample_rate: Sample rate of the batch, in Hz.
-        num_channels: Number of channels of the batch. Sources with others are mixed as FFmpeg does.
-        start: ``"random"``: every part that fits into the source is as likely; a source that is too short is taken
-            from its beginning. Or the start in seconds, of all or one per source: sample ``k`` of the source at the
-            output rate has the time ``k / sample_rate``, and the first sample of the part is the first one with
+        num_channels: Number of channels of the batch. Sources with another number of channels are mixed as FFmpeg does.
+        start: ``"random"``: all excerpts that fit into the source are equally likely; a source that is too short is
+            taken from its beginning. Or the start in seconds, for all or one per source: sample ``k`` of the source at
+            the output rate has the time ``k / sample_rate``, and the excerpt begins with the first sample for which
             ``start <= time``.
         seed: Seed for the random starts of the batch. Source ``i`` gets ``sample_seeds(seed, 0, [i])``.
         seeds: Integers in ``[0, 2**64)``, one per source, as made by ``sample_seeds``, instead of ``seed``. A start
             depends only on the seed, the duration of the source, the rate and the number of samples.
-        dtype: Elements of the batch; floats go from -1 to 1.
-        out: Array to fill, instead of ``storage``: an array or CPU tensor with exactly the dtype and shape of a whole
-            batch; or a one-dimensional byte buffer of at least that size. Writable and C-contiguous. The result is a
-            view of it.
+        dtype: Dtype of the batch; floats go from -1 to 1.
+        out: Array to fill, instead of ``storage``: a writable C-contiguous array or CPU tensor with exactly the dtype
+            and shape of a whole batch, or a one-dimensional byte buffer of at least that size. The result is a view of
+            it.
         storage: Memory for the batch: any writable C-contiguous buffer that is large enough.
-        num_threads: Number of threads that share the work, including the caller's. 0 and 1: only the caller's. The
-            result does not depend on it.
-        strict: Whether to raise if any sound is missing. If not, see ``on_failure``.
+        num_threads: Number of threads that share the work, including the caller's thread. 0 and 1: only the caller's
+            thread. The result does not depend on it.
+        strict: Whether to raise if any sound is missing. With ``False``, see ``on_failure``.
         on_failure: Policy for sources that failed, with ``strict=False``. ``"drop"``: the batch has fewer sounds, in
-            the same order, and at least one. ``"zero"``: they are silent, even if all sources failed.
+            the same order; it is never empty. ``"zero"``: they are silent, even if all sources failed.
         demux_config: Options for opening the sources, from ``demux_config``.
         decode_config: Options for decoding, from ``decode_config``.
 
     Returns:
-        ``(sounds, num_channels, num_samples)``, C-contiguous. ``excerpts`` says for each where it starts in its source,
-        and how many samples are not padding at its end. ``failures`` lists the sources that could not be loaded, and
-        ``origins`` has for each sound the position of its source.
+        ``(sounds, num_channels, num_samples)``, C-contiguous. For each sound, ``excerpts`` has its start in the source
+        and the number of samples before the padding at its end; ``origins`` has the position of its source in ``srcs``.
+        ``failures`` lists the sources that could not be loaded.
 
     Raises:
         ValueError: ``srcs`` is empty, a number is out of range, seeds are missing for random starts, or ``out`` has
             another dtype or shape.
         TypeError: An argument has the wrong type.
-        BatchLoadError: A sound is missing and ``strict`` is set, or all are missing; ``.failures`` has all failures.
-            A start outside of the stream is a failure.
-        MemoryError, ConvertError: There is no memory of that size, or the storage is too small.
+        BatchLoadError: A sound is missing and ``strict`` is set, or all are missing; ``.failures`` lists all failures.
+            A source fails if its ``start`` is outside the stream.
+        MemoryError: There is not enough memory.
+        ConvertError: The storage is too small.
 
-    Safe to call from several threads at once. Ctrl-C interrupts the call.
+    Safe to call from several threads. Ctrl-C interrupts the call.
     """
     check_arguments(demux_config, decode_config, None)
     statuses = Statuses(strict, on_failure, num_threads)

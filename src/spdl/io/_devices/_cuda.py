@@ -1,4 +1,4 @@
-"""CUDA devices through torch, and messages for what is missing. Nothing here initialises CUDA."""
+"""Find CUDA devices through torch, and say in messages what is missing. Nothing here initialises CUDA."""
 
 import importlib
 import os
@@ -28,7 +28,8 @@ def check_device_index(index: int, action: str, *, origin: str = "") -> Any:
         origin: Origin of the index, for the message.
 
     Raises:
-        DeviceError: There is no such device, no torch, or torch is not built for CUDA; the message says which.
+        DeviceError: The device does not exist, torch is not installed, or torch is not built for CUDA; the message says
+            which.
     """
     found = what_is_missing(index)
     if found is not None:
@@ -55,11 +56,11 @@ def what_is_missing(index: int) -> str | None:
 
 
 def local_device(action: str) -> Any:
-    """The ``torch.device`` of this process: ``cuda:$LOCAL_RANK``, as set by launchers; without it, ``cuda:0``.
+    """The ``torch.device`` of this process: ``cuda:$LOCAL_RANK``, as set by launchers; ``cuda:0`` if it is not set.
 
     Raises:
         ValueError: ``LOCAL_RANK`` is not an integer.
-        DeviceError: There is no such device.
+        DeviceError: The device does not exist.
     """
     text = os.environ.get("LOCAL_RANK")
     try:

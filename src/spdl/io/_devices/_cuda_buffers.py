@@ -1,4 +1,4 @@
-"""Buffers in CUDA device memory, through torch."""
+"""``cuda_config``, ``CUDABuffer`` and ``transfer_buffer``: buffers in CUDA device memory, through torch."""
 
 import ctypes
 import sys
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from spdl.io._native import CPUBuffer
     from spdl.io._types import LoadFailure
 
-#: A function that allocates device memory, ``(num_bytes, device_index, stream) -> address``, and one that frees it by
-#: address.
+#: Two functions: one allocates device memory, ``(num_bytes, device_index, stream) -> address``; one frees it,
+#: ``(address) -> None``.
 Allocator: TypeAlias = tuple[Callable[[int, int, int], int], Callable[[int], None]]
 
 _PER_THREAD_STREAM = 0x2  # cudaStreamPerThread of the CUDA runtime
@@ -59,10 +59,10 @@ def cuda_config(device_index: int, stream: int = _PER_THREAD_STREAM, allocator: 
 
 
 class CUDABuffer:
-    """An array in CUDA device memory, whose copy is complete. Made by :func:`transfer_buffer`.
+    """An array in CUDA device memory, with its data already there. Made by :func:`transfer_buffer`.
 
-    ``to_torch``, and any library that supports ``__cuda_array_interface__``, make an array of it without a copy. The
-    array keeps it alive.
+    ``to_torch``, and any library that supports ``__cuda_array_interface__``, makes an array of it without a copy. The
+    array keeps the buffer alive.
 
     Attributes:
         __cuda_array_interface__: Version 2 of Numba's CUDA array interface, C-contiguous.
@@ -107,8 +107,9 @@ class _Allocated:
 class _TorchMemory:
     """Memory from torch's allocator, freed with the last reference.
 
-    It belongs to the stream of the copy, and is used on other streams. The thread that drops the last reference has
-    usually used it on its current stream, so the allocator is told not to reuse it before that stream is done.
+    The memory belongs to the stream of the copy, but is used on other streams. The thread that drops the last reference
+    has usually used it on its current stream. So it is recorded there: the allocator does not reuse it before that
+    stream is done.
     """
 
     def __init__(self, torch: Any, num_bytes: int, device: Any) -> None:
@@ -129,7 +130,7 @@ def _stream_of(torch: Any, config: CUDAConfig, device: Any) -> Any:
 
 
 def check_device_config(device_config: object) -> CUDAConfig:
-    """Raise ``TypeError`` if it was not made by ``cuda_config``."""
+    """Raise ``TypeError`` if the value was not made by ``cuda_config``."""
     if not isinstance(device_config, CUDAConfig):
         raise TypeError(f"device_config must be made by cuda_config(), got {type(device_config).__qualname__}")
     return device_config
@@ -139,8 +140,8 @@ def as_device(device_config: CUDAConfig | None, action: str) -> CUDAConfig | Non
     """Check the user's ``device_config`` before loading.
 
     Raises:
-        TypeError: It was not made by ``cuda_config``.
-        DeviceError: There is no such device.
+        TypeError: The value was not made by ``cuda_config``.
+        DeviceError: The device does not exist.
     """
     if device_config is None:
         return None
@@ -160,7 +161,7 @@ def on_device(buffer: "CPUBuffer", device_config: CUDAConfig | None) -> "CPUBuff
 
 @traced
 def transfer_buffer(buffer: "CPUBuffer | NDArray[Any]", *, device_config: CUDAConfig) -> CUDABuffer:
-    """Copy a buffer or array to a CUDA device, and wait until it is there.
+    """Copy a buffer or array to a CUDA device, and wait until the copy is complete.
 
     Args:
         buffer: Result of a ``load_*`` or ``convert_*`` function, or a C-contiguous array. Page-locked memory is copied
@@ -174,7 +175,7 @@ def transfer_buffer(buffer: "CPUBuffer | NDArray[Any]", *, device_config: CUDACo
     Raises:
         TypeError: ``buffer`` is neither a buffer nor an array, or ``device_config`` was not made by ``cuda_config``.
         ValueError: ``buffer`` is not C-contiguous.
-        DeviceError: There is no such device, or no CUDA.
+        DeviceError: The device does not exist, or CUDA is not available.
 
     Releases the GIL; safe to call from several threads.
     """
@@ -202,18 +203,19 @@ def transfer_buffer(buffer: "CPUBuffer | NDArray[Any]", *, device_config: CUDACo
 
 @traced
 def transfer_buffer_cpu(buffer: CUDABuffer) -> "CPUBuffer":
-    """Copy a buffer from a CUDA device to the CPU, and wait until it is there.
+    """Copy a buffer from a CUDA device to the CPU, and wait until the copy is complete.
 
     Args:
         buffer: Result of ``transfer_buffer``, or a C-contiguous object with ``__cuda_array_interface__`` and
-            ``device_index``. Pending work on streams other than torch's current one is not waited for.
+            ``device_index``. The copy waits for pending work on torch's current stream only.
 
     Returns:
         A buffer with the same shape and dtype.
 
     Raises:
-        TypeError: It has no such attributes, is not C-contiguous, or has elements other than integers and floats.
-        DeviceError: There is no such device, or no CUDA.
+        TypeError: ``buffer`` lacks these attributes, is not C-contiguous, or has elements other than integers and
+            floats.
+        DeviceError: The device does not exist, or CUDA is not available.
 
     Releases the GIL; safe to call from several threads.
     """

@@ -1,4 +1,4 @@
-"""Rebuilding nested containers with other leaves. Imports no other module of the package."""
+"""Rebuild nested containers with other leaves. Imports no other module of the package."""
 
 import copy
 from collections.abc import Callable, Mapping, MutableMapping
@@ -49,7 +49,7 @@ def map_leaves(change: Callable[[Any], Any], obj: T, *, whole: tuple[type, ...] 
             return obj
         copied = copy.copy(obj)
         for name, value in changed.items():
-            object.__setattr__(copied, name, value)  # also if frozen: no one else has the copy yet
+            object.__setattr__(copied, name, value)  # works if frozen too; nothing else refers to the copy yet
         return copied
     return change(obj)  # type: ignore[no-any-return]
 

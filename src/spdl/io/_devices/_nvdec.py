@@ -40,7 +40,7 @@ class NvDecDecoder(Protocol):
         scale_width: int = -1,
         scale_height: int = -1,
     ) -> None:
-        """Start another video."""
+        """Set the codec of a new video."""
 
     def decode_packets(self, packets: "VideoPackets") -> CUDABuffer:
         """Decode all packets of a video. H.264 and HEVC must be in Annex B form: see :func:`apply_bsf`."""
@@ -86,7 +86,7 @@ def decode_packets_nvdec(
         TypeError: An argument has the wrong type.
         ValueError: An argument is out of range.
         NoCodecError: The packets carry no codec, as those of a streaming demuxer; also a ``ValueError``.
-        DeviceError: There is no such device, or no decoder; the message says what is missing.
+        DeviceError: The device or the decoder does not exist; the message says what is missing.
     """
     if not isinstance(packets, _native.VideoPackets):
         raise TypeError(f"packets must be VideoPackets, got {type(packets).__qualname__}")
@@ -128,7 +128,7 @@ def nvdec_decoder(
     Raises:
         TypeError: An argument has the wrong type.
         ValueError: An argument is out of range.
-        DeviceError: There is no such device, or no decoder; the message says what is missing.
+        DeviceError: The device or the decoder does not exist; the message says what is missing.
     """
     config = check_device_config(cuda_config)
     if not isinstance(codec, _native.VideoCodec):
@@ -146,8 +146,8 @@ def streaming_load_video_nvdec(
     post_processing_params: Mapping[str, int] | None = None,
     use_cache: bool = True,
 ) -> Iterator[CUDABuffer]:
-    """Load a video on the GPU, in chunks of frames. Not part of this version: the arguments are checked, and
-    ``DeviceError`` is raised, by the call itself.
+    """Load a video on the GPU, in chunks of frames. Not part of this version: the call checks the arguments and raises
+    ``DeviceError``.
 
     Args:
         src: Path, URL or data.
@@ -162,7 +162,7 @@ def streaming_load_video_nvdec(
     Raises:
         TypeError: An argument is of the wrong type, or ``post_processing_params`` has an unknown key.
         ValueError: An argument is out of range.
-        DeviceError: There is no such device, or no decoder; the message says what is missing.
+        DeviceError: The device or the decoder does not exist; the message says what is missing.
     """
     as_native_source(src)
     config = check_device_config(device_config)
@@ -204,7 +204,7 @@ def nv12_to_rgb(buffers: CUDABuffer, *, device_config: CUDAConfig, coeff: int = 
     Raises:
         TypeError: An argument has the wrong type.
         ValueError: ``coeff`` is not one of these, or ``buffers`` has another shape or dtype.
-        DeviceError: There is no such device, or no converter; the message says what is missing.
+        DeviceError: The device or the converter does not exist; the message says what is missing.
     """
     _convert(buffers, device_config, coeff)
 

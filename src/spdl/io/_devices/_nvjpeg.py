@@ -37,7 +37,7 @@ def decode_image_nvjpeg(
     Raises:
         TypeError: An argument has the wrong type.
         ValueError: An argument is out of range, or ``device_config`` is not given.
-        DeviceError: There is no such device, or no decoder; the message says what is missing.
+        DeviceError: The device or the decoder does not exist; the message says what is missing.
     """
     check_scale(scale_width=scale_width, scale_height=scale_height)
     if isinstance(src, list | tuple):
@@ -76,7 +76,7 @@ def load_image_batch_nvjpeg(
     Raises:
         TypeError: An argument has the wrong type.
         ValueError: An argument is out of range.
-        DeviceError: There is no such device, or no decoder; the message says what is missing.
+        DeviceError: The device or the decoder does not exist; the message says what is missing.
     """
     if isinstance(srcs, str | bytes | bytearray | memoryview):
         raise TypeError(f"srcs must be a sequence of sources, got one {type(srcs).__name__}")

@@ -1,4 +1,4 @@
-"""Moving batches to a CUDA device through reused page-locked memory, on a separate stream.
+"""Move batches to a CUDA device through reused page-locked memory, on a separate stream.
 
 What torch guarantees, and what this module adds:
 
@@ -9,11 +9,11 @@ What torch guarantees, and what this module adds:
   the other.
 - The current stream and the current device belong to a thread. Both are set during a move and restored after it.
 - The caching allocator reuses a freed block for the next allocation on the same stream, without waiting. On one stream
-  that is correct, since work is done in order. Tensors made here belong to the mover's stream, and are used on another.
+  that is correct, since work is done in order. Tensors made here belong to the mover's stream, but are used on another.
   The consumer must first make that stream wait for `Moved.event`, and must tell the allocator
   (`Tensor.record_stream`); otherwise a block could be filled with the next batch while work on this one is queued.
-- A tensor that is page-locked already is read in place. Its owner may overwrite it, so the owner must not continue
-  before the event is complete: `Moved.is_borrowing`.
+- A tensor that is already page-locked is read in place. Its owner must not overwrite it before the event is complete:
+  see `Moved.is_borrowing`.
 """
 
 from collections import deque
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 #: Tensors start at multiples of this: the alignment of cudaMalloc, and enough for every dtype.
 _ALIGNMENT = 256
-#: Smallest allocation of page-locked memory: a smaller one takes the same time.
+#: Smallest allocation of page-locked memory; smaller ones take just as long.
 _MIN_ALLOCATION = 1 << 20
 
 

@@ -1,4 +1,4 @@
-"""Moving the tensors of a nested batch to a CUDA device and back."""
+"""``transfer_tensor_h2d`` and ``transfer_tensor_d2h``: move the tensors of a nested batch to a CUDA device and back."""
 
 import threading
 import warnings
@@ -25,12 +25,12 @@ class _PerThread(threading.local):
 
 
 _PER_THREAD = _PerThread()
-#: Free page-locked memory: as many as the largest number of concurrent transfers, however many threads there are.
+#: Free page-locked memory. It grows to the largest number of concurrent transfers, not to the number of threads.
 _STAGINGS: deque[Staging] = deque()
 
 
 def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4) -> T:
-    """Move the CPU tensors of a batch to this process's CUDA device, ``cuda:$LOCAL_RANK`` (without it, ``cuda:0``).
+    """Move the CPU tensors of a batch to this process's CUDA device: ``cuda:$LOCAL_RANK``, or ``cuda:0`` if not set.
 
     They may be nested in lists, tuples, named tuples, mappings and dataclasses. Each is copied to page-locked memory,
     which is reused by later calls, and from there to the device, on a stream of the calling thread. Called in
@@ -43,18 +43,18 @@ def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4) -> T:
 
     Args:
         batch: Any nesting of tensors and other values.
-        num_caches: Number of this thread's latest results to keep alive. It matters if results are used on
-            another stream than the default one: their memory belongs to the transfer's stream, and once a result is
-            dropped, the next one may be written to it, even if the consumer's stream has not finished its work on it.
-            Keep at least as many as there are batches between here and the end of that work.
-            ``prefetch_to_device`` needs no such number: it knows the consumer's stream.
+        num_caches: Number of this thread's latest results to keep alive. It matters if results are used on a stream
+            other than the default one. Their memory belongs to the transfer's stream: once a result is dropped, the
+            next one may overwrite it, even if the consumer's stream is still using it. Keep at least as many results as
+            there are batches between this call and the end of that work. ``prefetch_to_device`` needs no such number,
+            because it knows the consumer's stream.
 
     Returns:
         The same nesting, with tensors whose copy is complete. Parts without CPU tensors are the same objects. A tensor
         that occurs twice in the batch is moved once.
 
     Raises:
-        DeviceError: There is no such device, or no CUDA; a ``RuntimeError``.
+        DeviceError: The device does not exist, or CUDA is not available; a ``RuntimeError``.
         ValueError: ``num_caches`` is negative, or ``LOCAL_RANK`` is not an integer.
 
     Safe to call from several threads. Releases the GIL while it copies and waits.
@@ -98,7 +98,7 @@ def transfer_tensor_d2h(
 
     Args:
         batch: Any nesting of tensors and other values.
-        device: Device whose tensors are moved. ``None``: ``cuda:$LOCAL_RANK`` (without it, ``cuda:0``); ``"cuda"``:
+        device: Device whose tensors are moved. ``None``: ``cuda:$LOCAL_RANK``, or ``cuda:0`` if not set; ``"cuda"``:
             the current device.
         stream: Stream for the copies. ``None``: a stream of the calling thread.
         producer_event: Event to wait for before copying. ``None``: all work queued so far on the calling thread's
@@ -109,9 +109,9 @@ def transfer_tensor_d2h(
         without tensors of that device are the same objects. Without CUDA: ``batch``.
 
     Raises:
-        ValueError: ``stream`` is given without ``device``, or is of another device; ``device`` is not CUDA; or
+        ValueError: ``stream`` is given without ``device``, or belongs to another device; ``device`` is not CUDA; or
             ``LOCAL_RANK`` is not an integer.
-        DeviceError: There is no such device; a ``RuntimeError``.
+        DeviceError: The device does not exist; a ``RuntimeError``.
 
     Safe to call from several threads. Releases the GIL while it waits.
     """
@@ -163,7 +163,7 @@ def _copy_back(torch: Any, batch: T, device: Any, stream: Any, producer_event: A
         try:
             return map_leaves(move, batch, whole=whole)
         finally:
-            # Also after an exception: until then, pending copies use the memory that is about to be released.
+            # Wait also after an exception: pending copies still use the memory that is about to be released.
             if made:
                 stream.synchronize()
 

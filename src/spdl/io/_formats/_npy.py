@@ -1,4 +1,4 @@
-"""Arrays of npy files in memory."""
+"""``load_npy``: the array of an npy file in memory."""
 
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 
 def load_npy(data: "Buffer | NDArray[Any]", *, copy: bool = False) -> "NDArray[Any]":
-    """The array of an npy file in memory, without a copy.
+    """Return the array of an npy file in memory, without a copy.
 
     Args:
         data: Content of the file, as a contiguous buffer; bytes after the array are ignored. Versions 1 to 3.
         copy: Whether to copy the array to its own memory, writable and independent of ``data``.
 
     Returns:
-        An array with the file's shape, dtype (including byte order) and order. Without ``copy`` it is a view, writable
-        if ``data`` is, and ``data`` can neither be freed nor resized while the array or a view of it exists.
+        An array with the file's shape, dtype (including byte order) and memory order. Without ``copy`` it is a view,
+        writable if ``data`` is, and ``data`` can neither be freed nor resized while the array or a view of it exists.
 
     Raises:
-        ArchiveError: It is not an npy file, is damaged, ends early, or has an object or structured dtype.
+        ArchiveError: ``data`` is not an npy file, is damaged, ends early, or has an object or structured dtype.
         TypeError: ``data`` is not a contiguous buffer.
 
     Takes about two microseconds, plus the time of the copy, which releases the GIL if it is long.

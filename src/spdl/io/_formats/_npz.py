@@ -1,4 +1,4 @@
-"""Arrays of npz files (zip archives of npy files) in memory."""
+"""``load_npz`` and ``NpzFile``: the arrays of npz files (zip archives of npy files) in memory."""
 
 import zlib
 from collections.abc import Iterator, Mapping
@@ -40,7 +40,7 @@ class _Entry:
 
 
 class NpzFile(Mapping[str, "NDArray[Any]"]):
-    """Arrays by name, each made when it is accessed. ``load_npz`` makes a mapping from a whole file.
+    """Mapping from names to arrays, each made when it is accessed. ``load_npz`` makes one from a whole file.
 
     Names are accepted with and without ``.npy``. An array that is stored uncompressed is a view of
     ``data``, writable if ``data`` is; a deflated one is inflated at each access into its own writable memory.
@@ -63,8 +63,8 @@ class NpzFile(Mapping[str, "NDArray[Any]"]):
 
     Reading an array raises ``KeyError`` for an unknown name, and ``ArchiveError`` if its data is damaged. The
     CRC-32 is checked at the first access. Thread-safe; inflating and checking release the GIL. Inflating uses
-    libdeflate if the native part was built with it, as wheels are; else the standard library's zlib, which takes twice
-    as long. libdeflate inflates an array in one call, which cannot be interrupted.
+    libdeflate if the native part was built with it, as wheels are; otherwise the standard library's zlib, which takes
+    twice as long. libdeflate inflates an array in one call, which cannot be interrupted.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class NpzFile(Mapping[str, "NDArray[Any]"]):
 
 
 def load_npz(data: "Buffer | NDArray[Any]", *, max_uncompressed_bytes: int = _DEFAULT_LIMIT) -> NpzFile:
-    """The arrays of an npz file in memory. Experimental.
+    """Open an npz file in memory as a mapping of names to arrays. Experimental.
 
     Args:
         data: Content of the file, as a contiguous buffer. Zip64 and bytes before the archive are supported.
@@ -193,10 +193,10 @@ def _crc32(data: memoryview) -> int:
 
 
 def _inflate(name: str, entry: _Entry, compressed: memoryview) -> memoryview:
-    """The inflated data, in memory of the stated size. Never allocates more than that, whatever the data says.
+    """Inflate the data into memory of the size in the entry. Never allocates more, whatever the data contains.
 
-    libdeflate, where the native part has it, takes half the time of zlib, and only says whether it succeeded. zlib
-    reads again what it refuses, and says why: results and messages are the same with and without it.
+    libdeflate, if the native part has it, takes half the time of zlib, but reports only success or failure. After a
+    failure, zlib reads the data again to find the reason. So results and messages are the same with and without it.
     """
     import numpy as np
 
@@ -219,7 +219,7 @@ def _inflate(name: str, entry: _Entry, compressed: memoryview) -> memoryview:
             memory[filled : filled + len(part)] = part
             filled += len(part)
     except zlib.error as exc:
-        raise _damage(f"entry {name!r} is not what deflate gives: {exc}") from exc
+        raise _damage(f"entry {name!r} is not valid deflate data: {exc}") from exc
     if filled != size or not inflater.eof:
         raise _damage(f"entry {name!r} ends after {filled} bytes of {size}")
     return memory

@@ -1,4 +1,4 @@
-"""Iterating over tar archives, in memory (in place) or from a stream."""
+"""``iter_tarfile``: iterate over the files of a tar archive, in memory (in place) or from a stream."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol, overload
@@ -48,7 +48,7 @@ def iter_tarfile(
             (``Failed to fetch data.``). A buffer may lack the final blocks of zeros, which some writers omit; a stream
             may not, because its end may be a lost connection.
 
-    The headers of a buffer are read ahead, without the GIL if there are many. Those of a stream are read one at a time.
+    The headers in a buffer are read ahead, without the GIL if there are many. Those in a stream are read one at a time.
     """
     try:
         memoryview(src)  # type: ignore[arg-type]  # raises TypeError for anything else

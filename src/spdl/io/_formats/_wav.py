@@ -1,4 +1,4 @@
-"""WAV files in memory: header, and samples without a copy."""
+"""``load_wav`` and ``parse_wav``: samples of a WAV file in memory, without a copy, and its header."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -22,16 +22,16 @@ def load_wav(
         data: Content of the whole file (RIFF or RF64), as a contiguous buffer.
         time_offset_seconds: Start of the view, in seconds; ``None``: the first sample. Sample ``k`` has the time
             ``k / sample_rate``, and is in the view if ``start <= time < end``.
-        duration_seconds: Duration of the view, in seconds, cut at the end of the file. ``None``: all the rest.
+        duration_seconds: Duration of the view, in seconds, cut at the end of the file. ``None``: up to the end.
 
     Returns:
-        An array interface (``numpy.asarray``, ``to_numpy`` and others take it) of shape ``(samples, channels)``:
-        ``uint8``, ``int16`` or ``int32`` for PCM of 8, 16 or 32 bits, ``float32`` or ``float64`` for IEEE float; not
-        scaled. It is writable if ``data`` is, and keeps ``data`` alive; ``data`` cannot be resized while it or an
-        array made from it exists. Its ``sample_rate`` is in Hz.
+        An object with an array interface, for ``numpy.asarray``, ``to_numpy`` and others, of shape
+        ``(samples, channels)``: ``uint8``, ``int16`` or ``int32`` for PCM of 8, 16 or 32 bits, ``float32`` or
+        ``float64`` for IEEE float; not scaled. It is writable if ``data`` is, and keeps ``data`` alive; ``data`` cannot
+        be resized while it or an array made from it exists. Its ``sample_rate`` is in Hz.
 
     Raises:
-        WAVError: The data is malformed, truncated, or has another encoding (24-bit, A-law, µ-law, extensible: the
+        WAVError: The data is malformed or truncated, or has another encoding (24-bit, A-law, µ-law, extensible; the
             message names it); or a time is negative, not finite, or not before the end. Also a ``ValueError``.
         TypeError: ``data`` is not a contiguous buffer, or a time is not a number.
 

@@ -1,4 +1,4 @@
-"""The geometry that was applied to one image, and the same transform of its points and boxes."""
+"""``AppliedTransform``: the geometry that was applied to one image; it also maps points and boxes."""
 
 import operator
 from dataclasses import dataclass
@@ -25,16 +25,16 @@ class AppliedTransform:
 
     Attributes:
         source_size: Height and width of the upright image.
-        crop: Top, left, height and width of the part of the image that was resampled.
-        resized: Height and width of that part after resampling.
-        window: Top, left, height and width of the part of the resampled crop that is in the result.
+        crop: Top, left, height and width of the region of the image that was resampled.
+        resized: Height and width of that region after resampling.
+        window: Top, left, height and width of the region of the resampled crop that is in the result.
         offset: Top and left of the window in the result, before flips.
         flip: Whether the result was mirrored left to right.
         vertical_flip: Whether the result was mirrored top to bottom.
         size: Height and width of the result.
 
     Raises:
-        ValueError: The crop is not inside the image, the window not inside the resized crop, or not inside the result.
+        ValueError: The crop is not inside the image, or the window is not inside the resized crop or the result.
         TypeError: A number is not an integer, or there are too many or too few.
     """
 
@@ -77,11 +77,11 @@ class AppliedTransform:
         )
 
     def matrix(self) -> "NDArray[np.float64]":
-        """The matrix that maps a point of the image to the result: ``matrix() @ (x, y, 1)``.
+        """Compute the matrix that maps a point of the image to the result: ``matrix() @ (x, y, 1)``.
 
         Returns:
             ``(3, 3)`` ``float64``, affine. Its inverse, ``numpy.linalg.inv(matrix())``, maps the result to the image.
-            ``points`` and ``boxes`` do the same with one rounding less.
+            ``points`` and ``boxes`` apply the same mapping with one rounding less.
         """
         import numpy as np
 
@@ -108,8 +108,8 @@ class AppliedTransform:
 
         Args:
             boxes: Array ``(n, 4)`` of x0, y0, x1 and y1; ``n`` may be 0.
-            clip: Whether to clip boxes to the result. A box that lies completely outside gets zero area, at the border;
-                it is not removed, so that labels still match.
+            clip: Whether to clip boxes to the result. A box that lies completely outside gets zero area at the border.
+                It is not removed, so that labels still match.
 
         Returns:
             ``(n, 4)`` ``float64``, a new array.
@@ -169,7 +169,7 @@ def applied_of(plan: Plan, size: tuple[int, int]) -> AppliedTransform:
 
 
 def plan_of(applied: AppliedTransform) -> Plan:
-    """The same as a tuple for native code."""
+    """The geometry as the tuple that native code uses; the inverse of ``applied_of``."""
     return (
         *applied.source_size,
         applied.crop,

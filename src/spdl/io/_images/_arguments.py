@@ -1,4 +1,4 @@
-"""Checks of arguments that the functions of images share."""
+"""Argument checks shared by the functions that load and transform images."""
 
 import math
 import operator
@@ -11,12 +11,12 @@ from spdl.io._types import Source
 #: ``MAX_IMAGE_PIXELS``. Native code has the same default.
 MAX_PIXELS = 178_956_970
 
-#: What a C int holds: the largest number of pixels along one side, and in a picture, for FFmpeg and libjpeg.
+#: Maximum of a C int: the largest number of pixels along one side, and in an image, for FFmpeg and libjpeg.
 _MAX_INT = 2**31 - 1
 
 
 def as_pixels(name: str, value: Any, *, least: int = 1, most: int = _MAX_INT) -> int:
-    """A number of pixels.
+    """Check a number of pixels.
 
     Raises:
         TypeError: It is not an integer.
@@ -29,7 +29,7 @@ def as_pixels(name: str, value: Any, *, least: int = 1, most: int = _MAX_INT) ->
 
 
 def as_num_threads(value: Any) -> int:
-    """A number of threads, 0 for the caller's alone.
+    """Check a number of threads; 0 means the caller's thread alone.
 
     Raises:
         TypeError: It is not an integer.
@@ -39,7 +39,7 @@ def as_num_threads(value: Any) -> int:
 
 
 def as_integer(name: str, value: Any) -> int:
-    """A Python integer. NumPy integers are accepted, ``bool`` is not.
+    """The value as a Python integer. NumPy integers are accepted; ``bool`` is not.
 
     Raises:
         TypeError: It is something else.
@@ -53,7 +53,7 @@ def as_integer(name: str, value: Any) -> int:
 
 
 def as_number(name: str, value: Any) -> float:
-    """A number as ``float``. NumPy numbers are accepted, text and ``bool`` are not.
+    """The value as a ``float``. NumPy numbers are accepted; text and ``bool`` are not.
 
     Raises:
         TypeError: It is something else.
@@ -63,7 +63,7 @@ def as_number(name: str, value: Any) -> float:
         raise TypeError(f"{name} must be a number, got {value!r}")
     try:
         number = float(value)
-    except (TypeError, ValueError, RuntimeError):  # an array or tensor of several
+    except (TypeError, ValueError, RuntimeError):  # an array or tensor with several elements
         raise TypeError(f"{name} must be a number, got {value!r}") from None
     if not math.isfinite(number):
         raise ValueError(f"{name} must be finite, got {value!r}")
@@ -74,7 +74,7 @@ def as_numbers(name: str, value: Any, count: int) -> tuple[float, ...]:
     """Exactly ``count`` numbers, from any iterable, as a tuple.
 
     Raises:
-        TypeError: It is not iterable, or an item is not a number.
+        TypeError: ``value`` is not iterable, or an item is not a number.
         ValueError: There are more or fewer numbers, or one is not finite.
     """
     if isinstance(value, str | bytes) or not hasattr(type(value), "__iter__"):
@@ -94,7 +94,7 @@ def require_word(name: str, value: object, words: tuple[str, ...]) -> None:
 
 
 def as_max_pixels(value: Any) -> int:
-    """The argument ``max_pixels`` for native code.
+    """Check the argument ``max_pixels`` and convert it for native code.
 
     Raises:
         TypeError: It is not an integer.
@@ -110,7 +110,7 @@ def as_sources(name: str, sources: Any) -> list[Source]:
     """The sources as a list.
 
     Raises:
-        TypeError: It is a single source, whose characters or bytes are not sources.
+        TypeError: ``sources`` is a single source: its characters or bytes are not sources.
     """
     require_several(name, sources)
     return list(sources)
@@ -118,7 +118,7 @@ def as_sources(name: str, sources: Any) -> list[Source]:
 
 def require_several(name: str, sources: object) -> None:
     """Raise ``TypeError`` for a single source."""
-    if type(sources) is list:  # the usual case; the check below asks an abstract class
+    if type(sources) is list:  # the usual case; the check below uses an abstract base class, which is slow
         return
     if isinstance(sources, str | bytes | bytearray | memoryview | os.PathLike):
         raise TypeError(f"{name} must be a list of sources, got one of type {type(sources).__name__}: put it in a list")

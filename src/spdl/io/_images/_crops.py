@@ -1,4 +1,4 @@
-"""How ``ImageTransform`` resizes and crops."""
+"""The values of ``ImageTransform.resize`` and ``ImageTransform.crop``."""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Literal
 
 from ._arguments import as_numbers, as_pixels, require_word
 
-#: Largest number of pixels along one side where two sides are added: half of what a C int holds.
+#: Largest length of a side, in pixels, where two sides are added: half the maximum of a C int.
 _MAX_INT_HALF = 2**30
 
 _POSITIONS = ("center", "top_left")
@@ -16,8 +16,8 @@ _POSITIONS = ("center", "top_left")
 class ShorterSide:
     """Resize so that the shorter side of the image has this length, in pixels, and keep the aspect ratio.
 
-    The longer side becomes ``int(length * longer / shorter)``, as in torchvision's ``Resize(length)``. It requires
-    ``CenterCrop()`` or ``RandomCrop()``, which crops the result's size from that.
+    The longer side becomes ``int(length * longer / shorter)``, as in torchvision's ``Resize(length)``. Requires
+    ``CenterCrop()`` or ``RandomCrop()``, which then crops the result's size.
     """
 
     length: int
@@ -31,7 +31,7 @@ class ShorterSide:
 
 @dataclass(frozen=True, slots=True)
 class LongerSide:
-    """Resize so that the whole image just fits inside the result, keep the aspect ratio, and fill the rest.
+    """Resize so that the whole image just fits into the result, keep the aspect ratio, and fill the rest.
 
     Attributes:
         position: Position of the image in the result: ``"center"`` or ``"top_left"``.
@@ -58,7 +58,7 @@ class RandomCrop:
 
 @dataclass(frozen=True, slots=True)
 class RandomResizedCrop:
-    """Stretch a crop of random area and aspect ratio to the result, like torchvision's class of that name.
+    """Stretch a crop of random area and aspect ratio to the result's size, like torchvision's class of that name.
 
     Attributes:
         scale: Smallest and largest share of the image's area, in ``(0, 1]``.
@@ -81,7 +81,7 @@ class RandomResizedCrop:
 
 @dataclass(frozen=True, slots=True)
 class Crop:
-    """Use this part of the upright image, in its pixels, instead of the whole. It must lie inside the image."""
+    """Use this region of the upright image, in pixels, instead of the whole image. It must lie inside the image."""
 
     top: int
     left: int

@@ -1,4 +1,4 @@
-"""The transform of each image of a batch: resize, crop, flips, colour format, dtype and layout."""
+"""``ImageTransform``: resize, crop, flips, colour format, dtype and layout for each image of a batch."""
 
 import atexit
 import dataclasses
@@ -43,7 +43,7 @@ class ImageTransform:
         resize: ``ShorterSide(length)``: resize to that length before ``CenterCrop()`` or ``RandomCrop()``.
             ``LongerSide()``: resize so that the whole image fits. ``None``: as ``crop`` requires.
         crop: ``CenterCrop()`` or ``RandomCrop()``: crop ``size`` from the image. ``RandomResizedCrop()``: stretch a
-            random crop to ``size``. ``Crop(top, left, height, width)``: use that part instead of the whole image.
+            random crop to ``size``. ``Crop(top, left, height, width)``: use that region instead of the whole image.
         flip: Probability that the result is mirrored left to right, from 0 to 1.
         vertical_flip: Probability that the result is mirrored top to bottom, from 0 to 1.
         interpolation: ``"nearest"``, ``"box"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``: Pillow's filters.
@@ -53,14 +53,14 @@ class ImageTransform:
         dtype: ``"uint8"``: levels from 0 to 255. ``"float32"``, ``"float16"``, ``"bfloat16"``:
             ``(level / 255 - mean) / std``.
         mean: One number, or one per channel in the order of ``color``; ``None`` is 0. For floating point only.
-        std: One number, or one per channel, above 0; ``None`` is 1. For floating point only.
+        std: One number > 0, or one per channel; ``None`` is 1. For floating point only.
         layout: ``"NHWC"``: channels last; ``"NCHW"``: one plane per channel.
         fill: Level of the area that the image does not cover, from 0 to 255, or one per channel. It is normalised like
             the image.
         orient: Whether to turn images upright first, according to their EXIF data or image properties.
         exact: Whether to give the same bytes as Pillow: decode at full size, crop, then resize with Pillow's
-            arithmetic. Otherwise JPEG is decoded at a smaller size where possible, and only where needed, and each
-            plane is resampled from its own resolution: faster, with half a level of difference on average.
+            arithmetic. ``False`` is faster and differs by half a level on average: JPEG is decoded at a smaller size
+            where possible, and only the region that is needed; each plane is resampled from its own resolution.
 
     Raises:
         ValueError: A value is not one of those above, or values contradict each other; the message says what to use.
@@ -121,12 +121,12 @@ class ImageTransform:
         return isinstance(self.crop, RandomCrop | RandomResizedCrop) or 0 < self.flip < 1 or 0 < self.vertical_flip < 1
 
     def plan(self, height: int, width: int, seed: int = 0) -> AppliedTransform:
-        """Compute the geometry for an image of that size, without loading an image.
+        """Compute the geometry for an image of this size, without loading an image.
 
         Args:
             height: Height of the upright image, in pixels.
             width: Width of the upright image, in pixels.
-            seed: Seed, as in ``seeds`` of ``load_image_batch``. Not used unless the transform is random.
+            seed: Seed, as in ``seeds`` of ``load_image_batch``. Used only if the transform is random.
 
         Raises:
             DecodeError: ``crop`` is not inside the image.
@@ -184,7 +184,7 @@ class ImageTransform:
 
 
 def as_seed(name: str, value: Any) -> int:
-    """A seed for native code.
+    """The value as a seed for native code.
 
     Raises:
         TypeError: It is not an integer.
@@ -198,7 +198,7 @@ def as_seed(name: str, value: Any) -> int:
 
 @functools.lru_cache(maxsize=64)
 def native_transform(transform: ImageTransform) -> "Transform":
-    """The native object for a transform. Equal transforms share one, within the limit of the cache."""
+    """The native object for a transform. Equal transforms share one object, as long as it is in the cache."""
     height, width = _as_size(transform.size)
     resize, crop = transform.resize, transform.crop
     factor, summand = _normalization(transform)
@@ -228,8 +228,8 @@ def native_transform(transform: ImageTransform) -> "Transform":
     )
 
 
-# Once NumPy has been imported, the overloads that `typing` registers outlive the interpreter, and with them everything
-# that modules with overloads refer to. Native objects must not be among these.
+# The cache is cleared at exit. Once NumPy has been imported, the overloads that `typing` registers outlive the
+# interpreter, with everything that their modules refer to. Native objects must not outlive it.
 atexit.register(native_transform.cache_clear)
 
 # Names in native code.
@@ -244,7 +244,7 @@ _CROPS = {
 
 
 def _normalization(transform: ImageTransform) -> tuple[_Four, _Four]:
-    """Factor and summand of each of four channels: ``(level / 255 - mean) / std`` as ``level * factor + summand``."""
+    """Factor and summand of four channels, so that ``(level / 255 - mean) / std == level * factor + summand``."""
     if transform.dtype == "uint8":
         return _four((), 1.0), _four((), 0.0)
     mean = _per_channel(0.0 if transform.mean is None else transform.mean, transform.color)

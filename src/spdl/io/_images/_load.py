@@ -1,4 +1,4 @@
-"""Loading one picture to an array."""
+"""``load_image``: load one image into an array."""
 
 from typing import TYPE_CHECKING, Any, overload
 
@@ -56,25 +56,25 @@ def load_image(
     orient: bool = False,
     max_pixels: int = MAX_PIXELS,
 ) -> "CPUBuffer | CUDABuffer":
-    """Load one picture: an image of any format, the first frame of an animation or video, or cover art.
+    """Load one image into an array: an image of any format, the first frame of an animation or video, or cover art.
 
     .. code-block:: python
 
         array = to_numpy(load_image("photos/0.jpg"))  # (height, width, 3) uint8
 
-    JPEG is decoded by libjpeg-turbo, as in ``load_image_batch``, WebP by libwebp if the build has it, all other formats
-    by FFmpeg. With a filter or a configuration, FFmpeg decodes JPEG too, and JPEGs for which it would give wrong
-    colours raise ``DecodeError``.
+    libjpeg-turbo decodes JPEG, as in ``load_image_batch``; libwebp decodes WebP if the build has it; FFmpeg decodes all
+    other formats. With a filter or a configuration, FFmpeg also decodes JPEG. JPEGs that FFmpeg would decode to wrong
+    colours then raise ``DecodeError``.
 
     Args:
-        src: Path, URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array.
+        src: Path, URL, or data in memory: any contiguous buffer of bytes, or a one-dimensional ``uint8`` array.
         demux_config: Options for opening the source, from ``demux_config``.
         decode_config: Options for decoding, from ``decode_config``.
         filter_desc: FFmpeg filter chain, as made by ``get_video_filter_desc``. The default converts to ``rgb24``
-            without scaling. ``None``: the decoder's own format.
+            without scaling. ``None``: no filter; the result has the decoder's own pixel format.
         device_config: CUDA device for the result, from ``cuda_config``. ``None``: the CPU.
         name: Name of the source in messages.
-        orient: Whether to turn the picture upright before filtering, according to its EXIF data (JPEG, PNG, WebP,
+        orient: Whether to turn the image upright before filtering, according to its EXIF data (JPEG, PNG, WebP,
             TIFF) or image properties (AVIF, HEIF). If these are missing or damaged, it is not turned.
         max_pixels: Largest number of pixels allowed. The default is Pillow's limit.
 
@@ -82,20 +82,20 @@ def load_image(
         C-contiguous; by default ``(height, width, 3)`` ``uint8``, without alpha.
 
     Raises:
-        SourceNotFoundError: There is no such file.
-        OpenError: The source is not a picture.
-        StreamNotFoundError: The source has no picture.
+        SourceNotFoundError: The file does not exist.
+        OpenError: The source is not an image.
+        StreamNotFoundError: The source contains no image.
         DemuxError, DecodeError: The source is damaged; or a format, decoder or option is unknown.
-        ImageTooLargeError: The picture has more than ``max_pixels`` pixels. Raised before memory is allocated.
+        ImageTooLargeError: The image has more than ``max_pixels`` pixels. Raised before memory is allocated.
         ValueError: ``max_pixels`` is out of range.
         FilterError: The filter description is wrong.
         UnsupportedFormatError: The pixel format has no array layout.
-        DeviceError: There is no such device as ``device_config`` names.
+        DeviceError: The device of ``device_config`` does not exist.
 
     Releases the GIL; safe to call from several threads.
     """
     check_arguments(demux_config, decode_config, filter_desc)
-    as_native_source(src)  # raises for what is not a source, before anything is fetched
+    as_native_source(src)  # raises if src is not a source, before anything is fetched
     limit = as_max_pixels(max_pixels)
     device = as_device(device_config, "load an image")
     if demux_config is not None and is_remote(src):
@@ -111,7 +111,7 @@ def load_image(
 
 
 def _load_plainly(source: Any, name: str | None, max_pixels: int, *, orient: bool) -> "CPUBuffer":
-    """The picture as RGB. JPEG in files and memory does not load FFmpeg."""
+    """Decode the image to RGB. JPEG in files and in memory does not load FFmpeg."""
     is_url = isinstance(source, str) and _native.core.is_url(source)
     data = _native.media.read_url(source) if is_url else source
     if is_url and name is None:
@@ -139,7 +139,7 @@ def _load_filtered(
     orient: bool,
     name: str | None,
 ) -> "CPUBuffer":
-    """The picture as FFmpeg decodes and filters it."""
+    """Decode and filter the image with FFmpeg."""
     (outcome,) = load_pictures(
         [source], demux_config, decode_config, filter_desc, max_pixels=max_pixels, orient=orient, name=name
     )

@@ -1,4 +1,4 @@
-"""Loading images into a batch in one call."""
+"""``load_image_batch``: load images into one batch. The form with ``transform`` is in ``_load_transformed.py``."""
 
 import atexit
 import inspect
@@ -28,10 +28,10 @@ from ._pictures import load_pictures
 if TYPE_CHECKING:
     from spdl.io._native import CPUBuffer, Transform
 
-#: Pixel formats that need no FFmpeg filters, and their colour formats.
+#: Pixel formats that need no FFmpeg filter -> their colour formats.
 PIX_FMTS: dict[str, Literal["rgb", "bgr", "gray"]] = {"rgb24": "rgb", "bgr24": "bgr", "gray": "gray"}
 
-# Keywords of only one of the two forms, and of both.
+# Keywords that only one of the two forms has, and keywords that both have.
 _FITTED_ONLY = frozenset(
     ("width", "height", "pix_fmt", "demux_config", "decode_config", "filter_desc", "device_config", "orient")
 )
@@ -99,70 +99,70 @@ def load_image_batch(
     """Load images into one contiguous batch, in one native call without the GIL.
 
     There are two forms. With ``width`` and ``height``, images are scaled to fit and centred, with black borders. With
-    ``transform``, an ``ImageTransform`` crops, flips and resizes them, if wanted at random with one seed per image,
-    converts colours, and normalises to floating point::
+    ``transform``, an ``ImageTransform`` crops, flips and resizes them, optionally at random with one seed per image. It
+    also converts colours and normalises to floating point::
 
         batch = load_image_batch(paths, width=224, height=224)  # (len(paths), 224, 224, 3) uint8
 
         transform = ImageTransform(224, crop=RandomResizedCrop(), flip=0.5, dtype="float16", layout="NCHW")
         seeds = sample_seeds(seed=0, epoch=0, indices=range(len(paths)))
         batch = load_image_batch(paths, transform=transform, seeds=seeds)
-        boxes = [applied.boxes([(10, 10, 30, 30)]) for applied in batch.applied]  # where these pixels have gone
+        boxes = [applied.boxes([(10, 10, 30, 30)]) for applied in batch.applied]  # where this box is in each result
 
     The sources may mix all formats that FFmpeg decodes. JPEG is decoded by libjpeg-turbo, all other formats by FFmpeg.
     Each plane is resampled directly to its target size (in the form with width and height: bicubic, antialiased).
-    FFmpeg is loaded when the first image needs it, so never if all are JPEG.
+    FFmpeg is loaded when the first image needs it. If all images are JPEG, it is not loaded.
 
-    In the form with width and height, a filter, a configuration, or a pixel format other than the three below makes
-    all images go through FFmpeg's filters instead. Placement and borders are the same; pixels differ slightly, as the
-    reference documentation says.
+    In the form with width and height, a filter, a configuration, or a pixel format other than the three below sends
+    all images through FFmpeg's filters instead. Placement and borders are the same; pixels differ slightly. The
+    reference documentation says by how much.
 
     Args:
         srcs: Paths, URLs, or encoded data in memory, which is read in place and cannot be resized during the call.
-            Those in object stores (``s3://``, ``gs://``, ``az://``, ``spdl.remote.RemoteObject``) are fetched first,
-            ``num_threads`` at a time and eight at least.
+            Objects in stores (``s3://``, ``gs://``, ``az://``, ``spdl.remote.RemoteObject``) are fetched first,
+            ``num_threads`` at a time, but at least eight.
         storage: Memory for the batch: any writable C-contiguous buffer, array or CPU tensor that is large enough.
-            The result is a view of it and keeps it alive. Without it, memory is allocated.
-        strict: Whether to raise if any image is missing (its source failed and no spare replaced it). If not, see
-            ``on_failure``.
-        names: A name for each source, or ``None`` for those that need none. Errors, the log and ``failures`` have it in
-            place of ``Bytes: 0x…``, so that sources in memory can be told apart.
+            The result is a view of it and keeps it alive. ``None``: memory is allocated.
+        strict: Whether to raise if any image is missing (its source failed and no spare replaced it). With ``False``,
+            see ``on_failure``.
+        names: A name for each source, or ``None`` for a source that needs none. Errors, the log and ``failures`` show
+            it instead of ``Bytes: 0x…``, so that sources in memory can be told apart.
         max_pixels: Largest number of pixels allowed per image. Larger images fail with ``ImageTooLargeError`` before
             memory is allocated. The default is Pillow's limit.
-        num_threads: Number of threads that share the work, including the caller's, largest source first. 0 and 1: only
-            the caller's. The result does not depend on it.
-        width: Width of the batch, in pixels. ``None``: that of the images; if the height is given, 0 and ``None`` let
-            FFmpeg choose. This and the next seven arguments belong to the form without ``transform``.
+        num_threads: Number of threads that share the work, including the caller's thread; they take the largest
+            sources first. 0 and 1: only the caller's thread. The result does not depend on it.
+        width: Width of the batch, in pixels. ``None``: the width of the images; if the height is given, 0 and ``None``
+            let FFmpeg choose. This and the next seven arguments belong to the form without ``transform``.
         height: Height of the batch, in pixels. ``None`` and 0 as for ``width``.
         pix_fmt: ``"rgb24"``, ``"bgr24"`` or ``"gray"``; or, through FFmpeg's filters, any format that
-            ``convert_frames`` supports. ``None``: that of the images.
+            ``convert_frames`` supports. ``None``: the pixel format of the images.
         demux_config: Options for opening the sources, from ``demux_config``.
         decode_config: Options for decoding, from ``decode_config``.
         filter_desc: FFmpeg filter chain for each image, which replaces scaling, padding and conversion; the size of
             the batch is then the filter's output size. ``None``: no filter.
         device_config: CUDA device for the batch, from ``cuda_config``. ``None``: the CPU. With a device, ``storage``
-            is the intermediate CPU memory, best page-locked.
+            is the intermediate CPU memory, preferably page-locked.
         orient: Whether to turn images upright before fitting, according to their EXIF data (JPEG, PNG, WebP,
             TIFF) or image properties (AVIF, HEIF).
         transform: Transform for each image. The arguments below require it.
-        out: Array to fill, instead of ``storage``: an array or CPU tensor with exactly the dtype and shape of a whole
-            batch; or a one-dimensional byte buffer of at least that size. Writable and C-contiguous. The result is a
-            view of it.
+        out: Array to fill, instead of ``storage``: a writable C-contiguous array or CPU tensor with exactly the dtype
+            and shape of a whole batch, or a one-dimensional byte buffer of at least that size. The result is a view of
+            it.
         seeds: Integers in ``[0, 2**64)``, one per source, as made by ``sample_seeds``. The geometry of an image
             depends only on its size, its seed and the transform. Required if the transform is random.
         replay: Geometry to apply again: ``applied`` of another batch, for masks or depth maps of the same images.
-            Crop, size and flips come from it, everything else from the transform, whose ``size`` must agree. An
-            image whose upright size differs from the recorded one fails.
+            Crop, size and flips come from it; everything else comes from the transform, whose ``size`` must be the
+            same. An image whose upright size differs from the recorded size fails.
         on_failure: Policy for slots whose source failed, with ``strict=False``. ``"drop"``: the batch has fewer
-            images, in the same order, and at least one. ``"zero"``: their bytes are zero, even if all sources failed.
+            images, in the same order; it is never empty. ``"zero"``: their bytes are zero, even if all sources failed.
         spares: Sources to replace failed ones, in order: the first spare fills the first empty slot, and so on.
-            They are loaded with the slot's seed. No more spares are taken than there are empty slots. If a spare fails
-            too, that is recorded as a failure and the next one is tried, up to a hundred per source.
+            They are loaded with the slot's seed. No more spares are taken than there are empty slots. If a spare also
+            fails, this is recorded as a failure and the next spare is tried, up to a hundred per source.
 
     Returns:
         C-contiguous. With ``width`` and ``height``: ``uint8``, ``(images, height, width, channels)`` with 3 channels,
-        or 1 for ``"gray"``; other formats as ``convert_frames`` gives them; without alpha. With ``transform``:
-        ``(images, *transform.shape)`` of its dtype.
+        or 1 for ``"gray"``; other formats have the layout of ``convert_frames``; without alpha. With ``transform``:
+        ``(images, *transform.shape)``, with the transform's dtype.
 
         ``failures`` lists the sources that could not be loaded, and why; ``index`` is the position in ``srcs``, or
         ``len(srcs) + k`` for spare ``k``. For each image, ``origins`` has this index and ``applied`` an
@@ -176,14 +176,14 @@ def load_image_batch(
         TypeError: A source is neither a path nor a buffer of bytes; memory is not writable or not contiguous; an
             argument belongs to the other form or has the wrong type; or ``width`` or ``height`` is missing without
             ``transform``.
-        BatchLoadError: An image is missing and ``strict`` is set, or all are missing; ``.failures`` has all failures.
+        BatchLoadError: An image is missing and ``strict`` is set, or all are missing; ``.failures`` lists all failures.
         UnsupportedFormatError: ``pix_fmt`` has no array layout.
-        ConvertError: The storage is too small; or the filter gave images of different sizes or formats.
+        ConvertError: The storage is too small; or the filter produced images of different sizes or formats.
         NativeLibraryError: The native part is missing, or FFmpeg is missing and all images need it.
-        DeviceError: There is no such device as ``device_config`` names.
+        DeviceError: The device of ``device_config`` does not exist.
 
-    Chroma sampling positions are those of ITU-T T.871. Safe to call from several threads at once. Ctrl-C interrupts
-    the call between images.
+    Chroma sampling positions are those of ITU-T T.871. Safe to call from several threads. Ctrl-C interrupts the call
+    between images.
     """
     if transform is not None:
         _refuse(options, _FITTED_ONLY, "cannot be combined with transform: see ImageTransform for the same setting")
@@ -234,11 +234,11 @@ def _load_fitted(
     names: Iterable[str | None] | None = None,
     num_threads: int = 0,
 ) -> "CPUBuffer | CUDABuffer":
-    """The form with width and height."""
+    """Load a batch in the form with width and height."""
     if demux_config is None and decode_config is None and filter_desc is DEFAULT and device_config is None:
         try:
             usual = _usual_call(width, height, pix_fmt, max_pixels, num_threads, orient)
-        except (TypeError, ValueError):  # what is wrong is told below
+        except (TypeError, ValueError):  # the checks below raise with a better message
             usual = None
         if usual is not None and type(srcs) is list and srcs and storage is None and names is None:
             sources = srcs.copy()
@@ -259,7 +259,7 @@ def _load_fitted(
         _native.media.check_pix_fmt(pix_fmt, width or 2, height or 2)
     limit = as_max_pixels(max_pixels)
     num_threads = as_num_threads(num_threads)
-    native_sources = as_native_sources(sources)  # raises for what is not a source, before anything is fetched
+    native_sources = as_native_sources(sources)  # raises if one is not a source, before anything is fetched
     memory = None if storage is None else as_storage(storage)
     device = as_device(device_config, "load a batch")
     fetched = fetch_all(sources, num_threads)
@@ -314,7 +314,7 @@ def _load_fitted(
 
 
 class _UsualCall(NamedTuple):
-    """What native code gets for a call without filters, apart from the sources."""
+    """The arguments of a native call without filters, except the sources."""
 
     transform: "Transform"
     max_pixels: int
@@ -322,10 +322,11 @@ class _UsualCall(NamedTuple):
 
 
 def _load_usual(sources: list[Any], call: _UsualCall, *, strict: bool) -> "CPUBuffer":
-    """The batch of sources that native code takes as they are.
+    """Load a batch of sources that native code reads directly.
 
-    A call for a batch comes after milliseconds in which native code has used the caches for its own work. Each Python
-    function then takes several microseconds, for which other threads wait. So there are few on the way.
+    This path calls as few Python functions as possible. Before each call for a batch, native code has filled the CPU
+    caches with its own data for milliseconds. So each Python function takes several microseconds, and other threads
+    wait for the GIL during that time.
     """
     core, count = _native.core, len(sources)
     transform, max_pixels, num_threads = call
@@ -368,7 +369,7 @@ def _load_slots(
 def _usual_call(
     width: Any, height: Any, pix_fmt: Any, max_pixels: Any, num_threads: Any, orient: Any
 ) -> _UsualCall | None:
-    """The native form of these options. ``None``: one of them needs more."""
+    """The native form of these options; ``None`` if one of them needs FFmpeg's filters or a fetch."""
     if not (type(width) is type(height) is int and type(orient) is bool and pix_fmt in PIX_FMTS):
         return None
     return _UsualCall(
@@ -377,7 +378,10 @@ def _usual_call(
 
 
 def _signature_of_both_forms() -> inspect.Signature:
-    """What ``help`` and editors show: the arguments of both. ``...``: needed in the form that has it."""
+    """The signature that ``help`` and editors show: the arguments of both forms.
+
+    The default ``...`` marks an argument that is required in the form that has it.
+    """
     parameters: dict[str, inspect.Parameter] = {}
     for form in (_load_fitted, load_transformed):
         for parameter in inspect.signature(form).parameters.values():
@@ -403,7 +407,7 @@ def _load_without_filters(
     orient: bool,
     num_threads: int,
 ) -> "CPUBuffer":
-    """The batch with the images that could be loaded. FFmpeg is loaded only when a source needs it."""
+    """Load the batch, without the images that failed. FFmpeg is loaded only when a source needs it."""
     transform = _fit(width, height, pix_fmt, orient=orient)
     buffer = _native.core.new_batch(transform, len(sources), storage)
     load = partial(_load_slots, buffer, native_sources, sources, transform, max_pixels, num_threads)
@@ -414,7 +418,7 @@ def _load_without_filters(
 
 
 def _leave_out(buffer: "CPUBuffer", num_sources: int, failures: tuple[LoadFailure, ...]) -> None:
-    """Leave out the images that could not be loaded."""
+    """Drop the slots of images that could not be loaded."""
     _native.core.keep_slots(buffer, list(_origins(num_sources, failures)))
     _set_outcome(buffer, num_sources, failures)
 
@@ -427,14 +431,14 @@ def _origins(num_sources: int, failures: tuple[LoadFailure, ...]) -> tuple[int, 
 
 
 def _set_outcome(buffer: "CPUBuffer", num_sources: int, failures: tuple[LoadFailure, ...]) -> None:
-    """Record on the batch which images it has and which sources failed."""
+    """Record on the batch which images it contains and which sources failed."""
     _native.core.set_failures(buffer, failures)
     _native.core.set_origins(buffer, _origins(num_sources, failures))
 
 
 @lru_cache(maxsize=64)
 def _fit(width: int, height: int, pix_fmt: str, *, orient: bool) -> "Transform":
-    """The transform that scales to fit, centred on black."""
+    """The native transform that scales to fit, centred on black."""
     fit = ImageTransform(
         (height, width), resize=LongerSide(), interpolation="bicubic", color=PIX_FMTS[pix_fmt], orient=orient
     )
@@ -442,4 +446,4 @@ def _fit(width: int, height: int, pix_fmt: str, *, orient: bool) -> "Transform":
 
 
 atexit.register(_usual_call.cache_clear)
-atexit.register(_fit.cache_clear)  # as of `native_transform`: nanobind reports what is left at exit
+atexit.register(_fit.cache_clear)  # as for `native_transform`: nanobind reports objects that are left at exit

@@ -1,4 +1,4 @@
-"""Loading a batch of transformed images in one call."""
+"""The form of ``load_image_batch`` with ``transform``: seeds, replay, spares, output memory."""
 
 import operator
 from collections.abc import Iterable
@@ -21,11 +21,11 @@ from ._outcomes import report_failures, with_ffmpeg_on_demand
 if TYPE_CHECKING:
     from spdl.io._native import CPUBuffer
 
-# Per source. Bounds the number of attempts if an endless iterator of spares keeps failing.
+# Maximum number of spares per source. It ends the attempts if an endless iterator of spares keeps failing.
 _MAX_SPARES_PER_SOURCE = 100
-#: Dtypes of images, and the sizes of their elements.
+#: Dtype of images -> bytes per element.
 NUM_BYTES = {"uint8": 1, "float16": 2, "bfloat16": 2, "float32": 4}
-# Formats of the buffer protocol; "E" is that of our own buffers and of ml_dtypes.
+# Formats of the buffer protocol -> dtypes; "E" is bfloat16 in `CPUBuffer` and in ml_dtypes.
 _FORMATS = {"B": "uint8", "e": "float16", "E": "bfloat16", "f": "float32", "d": "float64", "h": "int16", "i": "int32"}
 
 
@@ -54,7 +54,7 @@ def load_transformed(
     num_threads = as_num_threads(num_threads)
     require_word("on_failure", on_failure, ("drop", "zero"))
     require_several("spares", spares)
-    as_native_sources(sources)  # raises for what is not a source, before anything is fetched
+    as_native_sources(sources)  # raises if one is not a source, before anything is fetched
     batch = _Batch(
         transform,
         sources,
@@ -66,8 +66,8 @@ def load_transformed(
     )
     if batch.empty:
         batch.fill_from(spares)
-    # With "zero", all images may be missing: ranks that run in step need a batch of the same size. With "drop", one
-    # image at least must be left.
+    # With "zero", all images may be missing, because ranks that run in step need batches of the same size. With "drop",
+    # at least one image must remain.
     most_missing = 0 if strict else len(sources) - (on_failure == "drop")
     batch.failures = with_names(batch.failures, given_names)
     report_failures(batch.failures, len(sources), len(batch.empty), most_missing=most_missing)
@@ -98,11 +98,11 @@ class _Batch:
         slots = list(range(len(sources)))
         self._origins: list[int | None] = [*slots]
         self.failures = self._load(slots, sources, 0)
-        #: Slots without an image, ascending.
+        #: Slots without an image, in ascending order.
         self.empty = [failure.index for failure in self.failures]
 
     def fill_from(self, spares: Iterable[Source]) -> None:
-        """Load spares into the empty slots, in order, as many at once as there are empty slots."""
+        """Load spares into the empty slots, in order; each round loads one spare per empty slot."""
         num_taken = 0
         rest = islice(spares, _MAX_SPARES_PER_SOURCE * self._num_sources)
         while self.empty:
@@ -119,7 +119,7 @@ class _Batch:
             self.empty = [slot for slot in slots if slot in failed] + self.empty[len(taken) :]
 
     def finish(self, on_failure: str) -> "CPUBuffer":
-        """The buffer, after missing images were dropped or set to zero."""
+        """Drop missing images or set them to zero, and return the buffer."""
         core = _native.core
         if self.empty:
             missing = set(self.empty)
@@ -205,9 +205,9 @@ def as_memory(out: Any, storage: Any, dtype: str, shape: tuple[int, ...], num_by
     Args:
         out: The user's array to fill.
         storage: The user's memory for an array.
-        dtype: Elements of the batch.
+        dtype: Dtype of the batch.
         shape: Shape of the batch.
-        num_bytes: Size of an element.
+        num_bytes: Size of an element, in bytes.
 
     Raises:
         ValueError: Both are given; or ``out`` has another dtype or shape, or is too small.
@@ -223,7 +223,7 @@ def as_memory(out: Any, storage: Any, dtype: str, shape: tuple[int, ...], num_by
 
 
 def _as_out(out: Any, dtype: str, shape: tuple[int, ...], element_size: int) -> Any:
-    """The memory of an array of exactly that dtype and shape, or of a byte buffer that is large enough.
+    """The memory of ``out``, which is an array of exactly this dtype and shape, or a byte buffer of at least that size.
 
     Raises:
         ValueError: ``out`` has another dtype or shape, or is too small.

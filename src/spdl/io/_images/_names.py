@@ -13,8 +13,8 @@ def as_names(names: Iterable[str | None] | None, num_sources: int) -> list[str |
     """Check the argument ``names``.
 
     Raises:
-        TypeError: A name is not a text, or ``names`` is one.
-        ValueError: The number of names is not that of the sources.
+        TypeError: A name is not text, or ``names`` itself is text.
+        ValueError: The number of names differs from the number of sources.
     """
     if names is None:
         return None
@@ -30,7 +30,7 @@ def as_names(names: Iterable[str | None] | None, num_sources: int) -> list[str |
 
 
 def with_names(failures: Sequence[LoadFailure], names: Sequence[str | None] | None) -> tuple[LoadFailure, ...]:
-    """Return the failures with the names of their sources, in their messages too. Spares have none."""
+    """Return the failures with the names of their sources, also in their messages. Spares have no names."""
     if names is None:
         return tuple(failures)
     return tuple(

@@ -1,4 +1,4 @@
-"""Shared by all functions that load a batch: loading FFmpeg on demand, reporting failures."""
+"""Load FFmpeg on demand, and report failures. Shared by all functions that load a batch."""
 
 import logging
 import threading
@@ -19,9 +19,9 @@ def with_ffmpeg_on_demand(load: Callable[[object], _T | None]) -> _T:
     """Call ``load``, and load FFmpeg only if a source needs it.
 
     Args:
-        load: Function of the loader that native code falls back to (``fallback_loader``). If FFmpeg is not loaded yet,
-            the argument is ``None``, and the result is ``None`` if a source needs FFmpeg. If FFmpeg cannot be loaded,
-            the argument is the reason, as text.
+        load: Function whose argument is the loader that native code falls back to (``fallback_loader``). It is called
+            with ``None`` while FFmpeg is not loaded, and then returns ``None`` if a source needs FFmpeg. If FFmpeg
+            cannot be loaded, it is called with the reason, as text.
     """
     loaded = load(fallback_if_loaded())
     if loaded is None:
@@ -36,7 +36,7 @@ def fallback_if_loaded() -> object:
 
 
 def fallback_on_demand() -> object:
-    """The same, and FFmpeg is loaded now. If it cannot be loaded: the reason, as text."""
+    """Load FFmpeg now, and return the loader that native code falls back to, or the reason for a failure as text."""
     try:
         return _native.media.fallback_loader()
     except NativeLibraryError as error:
@@ -53,7 +53,7 @@ def report_failures(
         num_sources: Requested size of the batch.
         num_missing: Number of missing images.
         most_missing: Number of images that may be missing.
-        kind: What the items of the batch are, for messages.
+        kind: Name of the items, for messages.
 
     Raises:
         BatchLoadError: Too many images are missing.
@@ -79,7 +79,7 @@ def report_failures(
 
 
 def _count_lost(number: int) -> None:
-    """Count the missing parts in the statistics of the pipeline whose thread this is, if it is one's."""
+    """Count the missing items in the statistics of the pipeline that runs on this thread, if there is one."""
     note_lost = getattr(threading.current_thread(), "note_lost", None)
     if note_lost is not None:
         note_lost(number)

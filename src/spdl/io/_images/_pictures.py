@@ -1,4 +1,4 @@
-"""Decoding and filtering pictures with FFmpeg, one or many in one native call."""
+"""Decode and filter images with FFmpeg, one or several in one native call."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ def load_pictures(
     num_threads: int = 0,
     name: str | None = None,
 ) -> "list[ImageFrames | MediaError]":
-    """Frames or the exception for each source (in the form for native code). One native call without the GIL."""
+    """Return frames or an exception for each source, in one native call without the GIL."""
     return _native.media.load_pictures(
         list(sources),
         name=name,

@@ -1,4 +1,4 @@
-"""Writing arrays to image files."""
+"""``save_image``, ``encode_image`` and ``image_to_bytes``: encode arrays as images, in files or in memory."""
 
 import os
 import secrets
@@ -13,7 +13,7 @@ from spdl.io._trace import traced
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Axes of the array and bytes per element, for each pixel format.
+#: Pixel format -> axes of the array and bytes per element.
 _LAYOUTS = {
     "rgb24": ("(height, width, 3)", 1),
     "bgr24": ("(height, width, 3)", 1),
@@ -51,8 +51,8 @@ def save_image(
     used: for JPEG, full-range YUV without chroma subsampling, at the best quality (``qscale=2``) by default; for GIF,
     256 fixed colours.
 
-    The image is encoded before anything is written, and an existing file is replaced atomically: if saving fails, it
-    is unchanged.
+    The image is encoded before anything is written, and an existing file is replaced atomically. If saving fails, the
+    existing file is unchanged.
 
     Args:
         path: Path of the file.
@@ -61,17 +61,18 @@ def save_image(
             ``gray``: ``(height, width)``; ``yuv444p``: ``(3, height, width)``, all 8-bit.
             ``gray16``: ``(height, width)``, 16-bit; ``gray16le``, ``gray16be``: the same, with bytes in that order.
         pix_fmt: Pixel format of ``data``.
-        bit_rate: Target bit rate. See ``video_encode_config`` for this and the others; ``-1`` is the encoder's default.
+        bit_rate: Target bit rate, in bit/s. See ``video_encode_config`` for this and the other encoder options;
+            ``-1`` is the encoder's default.
         compression_level: Effort of PNG (0 to 9).
         qscale: Quality of JPEG; 2 is the best and 31 the worst.
-        gop_size: Largest distance of key frames, for image formats that are based on video codecs.
+        gop_size: Largest distance between key frames, for image formats that are based on video codecs.
         max_b_frames: Largest number of consecutive B-frames, for the same formats.
         colorspace: Matrix coefficients of YUV, such as ``"bt709"``.
         color_primaries: Primaries to record.
         color_trc: Transfer characteristic to record.
 
     Raises:
-        ValueError: Shape, dtype or byte order do not match ``pix_fmt``, or ``pix_fmt`` is not one of those above.
+        ValueError: Shape, dtype or byte order does not match ``pix_fmt``, or ``pix_fmt`` is not one of those above.
         MuxError: No image format has this extension, or the file cannot be written.
         EncodeError: The encoder does not support the options.
 
@@ -141,7 +142,7 @@ def image_to_bytes(
 
     Args:
         data: Image, as for ``save_image``.
-        format: Format of the image, as the extension of a file: ``"png"``, ``"jpg"``, ``"webp"``, ``"tiff"``, ...
+        format: Format of the image, as a file extension: ``"png"``, ``"jpg"``, ``"webp"``, ``"tiff"``, ...
         pix_fmt: Pixel format of ``data``, as for ``save_image``.
         compression_level: Effort of PNG (0 to 9); ``-1`` is the encoder's default.
         qscale: Quality of JPEG; 2 is the best, 31 the worst, and ``-1`` the default, 2.
@@ -227,7 +228,7 @@ def _replace(path: str, data: bytes) -> None:
     except FileNotFoundError:
         before = None
     if before is not None and not stat.S_ISREG(before.st_mode):
-        # A pipe or a device cannot be replaced, and needs no atomic write. A directory raises in open().
+        # Write to a pipe or a device directly: it cannot be replaced. A directory raises in open().
         with open(path, "wb") as file:
             file.write(data)
         return

@@ -1,4 +1,4 @@
-"""Seeds for augmentation that depend only on the run's seed, the epoch and the sample's index."""
+"""``sample_seeds``: seeds for augmentation, from the run's seed, the epoch and the sample's index."""
 
 import operator
 from collections.abc import Iterable
@@ -11,13 +11,13 @@ def sample_seeds(seed: SupportsIndex, epoch: SupportsIndex, indices: Iterable[Su
     """Compute one seed per sample, for ``load_image_batch``.
 
     A sample's seed depends only on the run's seed, the epoch and the sample's index. So augmentation does not depend on
-    batch size, order, or the number of threads, workers or machines, and a resumed run continues exactly where it
+    batch size, order, or the number of threads, workers or machines. A resumed run continues exactly where it
     stopped::
 
         seeds = sample_seeds(seed=0, epoch=epoch, indices=[3, 1, 2])
 
     Args:
-        seed: Seed of the run: any integer. It may be negative; beyond 64 bits, all bits are used.
+        seed: Seed of the run: any integer, also negative or longer than 64 bits; all bits are used.
         epoch: Number of the epoch, in ``[0, 2**64)``.
         indices: Indices of the samples in the data set, in ``[0, 2**64)``, in any order.
 
@@ -32,8 +32,8 @@ def sample_seeds(seed: SupportsIndex, epoch: SupportsIndex, indices: Iterable[Su
     Algorithm: the seed of sample ``i`` is output ``i`` of SplitMix64 (Steele, Lea and Flood, "Fast splittable
     pseudorandom number generators", OOPSLA 2014, with the finaliser of Vigna's reference implementation). Its initial
     state is ``mix(mix(seed + step) + epoch + step)``, where ``mix`` is that finaliser and ``step`` the generator's
-    increment. A seed that does not fit into 64 bits with its sign is split into 64-bit words, mixed in one at a time,
-    lowest first. The result is the same on every machine and will not change.
+    increment. A seed that does not fit into a signed 64-bit integer is split into 64-bit words, which are mixed in one
+    at a time, lowest first. The result is the same on every machine and will not change.
     """
     state = 0
     for word in words_of(_as_integer("seed", seed)):

@@ -1,4 +1,4 @@
-"""Bit stream filters, which modify packets without decoding."""
+"""``BSF`` and ``apply_bsf``: bit stream filters, which modify packets without decoding them."""
 
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class BSF:
-    """A chain of bit stream filters for streaming. Not thread-safe; releases the GIL.
+    """Apply a chain of bit stream filters to a stream of packets. Not thread-safe; releases the GIL.
 
     Args:
         codec: Codec of the packets, such as ``demuxer.video_codec``.
@@ -35,7 +35,7 @@ class BSF:
             flush: Whether these are the last packets, so that the filters return all that they still hold.
 
         Returns:
-            Packets with the window of ``packets``; ``None`` if the filters gave no packet.
+            Packets with the window of ``packets``; ``None`` if the filters returned no packet.
 
         Raises:
             FilterError: The packets are of another kind, or a filter rejects them.
@@ -58,10 +58,10 @@ def apply_bsf(packets: "P", bsf: str) -> "P | None":
         bsf: Filters in FFmpeg's syntax.
 
     Returns:
-        Packets with the window of ``packets``; ``None`` if the filters gave no packet.
+        Packets with the window of ``packets``; ``None`` if the filters returned no packet.
 
     Raises:
-        NoCodecError: The packets have no codec, as those from streaming; also a ``ValueError``. Use ``BSF``.
+        NoCodecError: The packets have no codec, like those from streaming; use ``BSF``. Also a ``ValueError``.
         FilterError: A filter or option is unknown, or a filter rejects the packets.
         ConsumedError: The packets were consumed before.
     """

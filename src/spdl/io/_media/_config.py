@@ -1,4 +1,4 @@
-"""Options for opening containers and for decoding."""
+"""``demux_config`` and ``decode_config``: options for opening containers and for decoding."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any
 
 from spdl.io._types import Default
 
-#: Those that FFmpeg allows for HTTP.
+#: The protocols that FFmpeg allows for a source that is read by HTTP.
 _WEB_PROTOCOLS = ("http", "https", "tls", "tcp", "httpproxy", "crypto", "data")
 
 
@@ -43,9 +43,9 @@ class DemuxConfig:
 
 
 def as_remote_config(config: DemuxConfig) -> DemuxConfig:
-    """The options for data from an object store: it may open other sources only as data from the web may.
+    """The options for data from an object store: it may open only what data from the web may open.
 
-    Without it, a list of other files that is asked for by ``format`` could name files of this machine.
+    Otherwise, a playlist that ``format`` allows could refer to local files.
     """
     if config.format is None or config.protocols is not None:
         return config
@@ -74,10 +74,10 @@ def _as_timeout(timeout: float | None) -> float | None:
 
 
 def as_options(name: str, options: Mapping[str, str | int | float] | None) -> dict[str, str]:
-    """A copy of options for FFmpeg, with every value as text.
+    """Return a copy of options for FFmpeg, with every value as text.
 
     Raises:
-        TypeError: It is not a mapping, a key is not text, or a value is neither text nor a number.
+        TypeError: ``options`` is not a mapping, a key is not text, or a value is neither text nor a number.
     """
     if options is None:
         return {}
@@ -98,24 +98,24 @@ def demux_config(
     protocols: Sequence[str] | None = None,
     timeout: float | None = None,
 ) -> DemuxConfig:
-    """Make options for opening a container: its format, if FFmpeg cannot detect it, and what else it may open.
+    """Make options for opening a container: its format, if FFmpeg cannot detect it, and which other files it may open.
 
-    The content of a source decides its format, and some formats are lists of other files and hosts: HLS, DASH,
-    ``ffconcat``, SDP. Unless ``format`` or ``protocols`` is given, these raise ``OpenError``, and a container of any
-    other format opens nothing besides itself.
+    FFmpeg detects the format from the content, and some formats are lists of other files and hosts: HLS, DASH,
+    ``ffconcat``, SDP. Unless ``format`` or ``protocols`` is given, such a source raises ``OpenError``, and a container
+    of any other format cannot open other files.
 
     Args:
         format: FFmpeg's name of the format: for data without a header, such as ``"rawvideo"`` or ``"s16le"``; or for
-            formats that refer to other files, such as ``"hls"``, ``"concat"`` or ``"image2"``. Those may open other
-            files and hosts with the protocols that FFmpeg allows for the source: files for a path, files and HTTP for
-            data in memory, and for a URL those that its protocol allows (for HTTP: not files).
+            formats that refer to other files, such as ``"hls"``, ``"concat"`` or ``"image2"``. The latter may open
+            other files and hosts with the protocols that FFmpeg allows for the source: files for a path, files and
+            HTTP for data in memory, and for a URL those that its protocol allows (for HTTP: not files).
         format_options: Options of that format or of a URL's protocol, by FFmpeg's names:
             ``{"video_size": "64x48", "pixel_format": "rgb24"}``.
         buffer_size: Number of bytes per read from data in memory.
-        tolerate_errors: Whether damage ends reading instead of raising. ``packets.num_errors`` counts it.
+        tolerate_errors: Whether to stop reading at damaged data instead of raising. ``packets.num_errors`` counts it.
         protocols: Protocols, by FFmpeg's names, with which the container may open other files and hosts, instead of
             those that ``format`` allows: ``("https", "tls", "tcp")``. ``()``: none. Without ``format``, they also
-            allow the content to choose a format that refers to other files.
+            allow formats that refer to other files to be detected from the content.
         timeout: Limit in seconds for opening a source, and then for reading each packet, after which
             ``SourceTimeoutError`` is raised. ``None``: no limit. A host name lookup cannot be interrupted.
 
@@ -161,7 +161,7 @@ def decode_config(
     """Make options for decoding.
 
     Args:
-        decoder: Name of the FFmpeg decoder to use instead of the default one of the codec, such as ``"libvpx-vp9"``.
+        decoder: Name of the FFmpeg decoder to use instead of the codec's default, such as ``"libvpx-vp9"``.
         decoder_options: Options of libavcodec or of the decoder, such as ``{"threads": "4"}``. The default is one
             thread. Frames of more than ``max_pixels`` pixels raise ``ImageTooLargeError``; the default is 178,956,970.
         tolerate_errors: Whether to continue after damaged data instead of raising ``DecodeError``.
@@ -177,7 +177,7 @@ def decode_config(
 
 
 def check_arguments(demux_config: object, decode_config: object, filter_desc: object) -> None:
-    """Raise ``TypeError`` for options of the wrong type, which functions that load in one step take together."""
+    """Raise ``TypeError`` for options of the wrong type. Used by the functions that load in one step."""
     if demux_config is not None and not isinstance(demux_config, DemuxConfig):
         raise TypeError(f"demux_config must be made by demux_config(), got {type(demux_config).__name__}")
     if decode_config is not None and not isinstance(decode_config, DecodeConfig):

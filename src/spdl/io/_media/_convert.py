@@ -1,4 +1,4 @@
-"""Converting frames and arrays to buffers."""
+"""``convert_frames`` and ``convert_array``: copy frames or integers into one contiguous buffer."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def convert_frames(frames: "Frames | FramesBatch", storage: Any = None) -> "CPUBuffer":
     """Copy decoded frames into one contiguous array.
 
-    The shapes of one image; channels are in the order of the format's name, planes one after the other.
+    These are the shapes of one image. Channels are in the order of the format's name; planes follow one another.
 
     ============================================ ==============================================
     ``rgb24``, ``bgr24``                         ``(height, width, 3)`` ``uint8``
@@ -35,28 +35,28 @@ def convert_frames(frames: "Frames | FramesBatch", storage: Any = None) -> "CPUB
     ``yuva420p``, ``yuva422p``                   the same, and ``height`` more rows, of alpha
     ============================================ ==============================================
 
-    The formats of 10, 12 and 16 bits (``yuv420p10``, ``yuva444p12``, ``gbrap16``, ``p010``, ``ya16``, ...) have the
-    shapes of those of 8 bits, as ``uint16``.
+    Formats with 10, 12 or 16 bits (``yuv420p10``, ``yuva444p12``, ``gbrap16``, ``p010``, ``ya16``, ...) have the shapes
+    of the 8-bit formats, as ``uint16``.
 
-    ``VideoFrames`` prepend the number of frames. ``AudioFrames`` are ``(channels, samples)`` in planar formats and
-    ``(samples, channels)`` in packed ones: ``u8`` is ``uint8``, ``s16``, ``s32`` and ``s64`` signed integers, ``flt``
-    ``float32``, ``dbl`` ``float64``. A list prepends its length to the shape.
+    For ``VideoFrames``, the number of frames is the first axis. ``AudioFrames`` are ``(channels, samples)`` in planar
+    formats and ``(samples, channels)`` in packed ones: ``u8`` is ``uint8``; ``s16``, ``s32`` and ``s64`` are signed
+    integers; ``flt`` is ``float32``, ``dbl`` ``float64``. For a list, its length is prepended to the shape.
 
     Args:
         frames: Frames, or a list of frames of one class with the same format, size and count. They are consumed:
             using them again raises ``ConsumedError``. If they cannot be converted, they are not consumed.
         storage: Memory for the result: from ``cpu_storage``, or any writable C-contiguous buffer, array or CPU
-            tensor that is large enough. The result is a view of it and keeps it alive. Without it, memory is allocated.
+            tensor that is large enough. The result is a view of it and keeps it alive. ``None``: memory is allocated.
 
     Returns:
         C-contiguous, without padding between rows, in the byte order of this machine.
 
     Raises:
-        UnsupportedFormatError: The pixel format has no array layout, or none for an odd width; the message says what
-            to do.
+        UnsupportedFormatError: The pixel format has no array layout, or none for an odd width; the message suggests
+            formats or filters.
         ConvertError: There are no frames, they differ in format, size or count, or the storage is too small.
         ConsumedError: Frames were consumed before, or are in the list twice.
-        TypeError: ``frames`` are not frames, or of different classes; the storage is not writable or not contiguous.
+        TypeError: ``frames`` are not frames, or have different classes; the storage is not writable or not contiguous.
 
     Releases the GIL; safe to call from several threads.
     """

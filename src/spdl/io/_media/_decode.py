@@ -1,4 +1,6 @@
-"""Decoding packets to frames: all at once, as a stream, or selected frames only."""
+"""Decode packets to frames: all at once (``decode_packets``), as a stream (``Decoder``), or selected frames only
+(``sample_decode_video``).
+"""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -61,7 +63,7 @@ def decode_packets(
     *,
     num_frames: int = -1,
 ) -> "AudioFrames | VideoFrames | ImageFrames":
-    """Decode packets. The packets are consumed.
+    """Decode packets to frames. The packets are consumed.
 
     .. code-block:: python
 
@@ -71,18 +73,18 @@ def decode_packets(
 
     Args:
         packets: Packets from a demuxer. Using them again raises ``ConsumedError``; pass a ``clone()`` to keep them.
-        filter_desc: FFmpeg filter chain, as made by the ``get_..._filter_desc`` functions. By default, audio
-            becomes ``fltp``, trimmed to the window of the packets, and pictures become ``rgb24``. ``None``: the
-            decoder's own format.
+        filter_desc: FFmpeg filter chain, as made by the ``get_..._filter_desc`` functions. By default, audio is
+            converted to ``fltp`` and trimmed to the window of the packets, and video and images are converted to
+            ``rgb24``. ``None``: no filter; frames have the decoder's own format.
         decode_config: Options for decoding, from ``decode_config``.
-        num_frames: Number of frames from the filter after which to stop: pictures, or blocks of samples as the codec
-            makes them (1024 samples for AAC). 0: no frames, and nothing is decoded. ``-1``, and any other negative
-            number: no limit. An image always has one frame.
+        num_frames: Stop after this many frames from the filter. An audio frame is a block of samples, of a size that
+            the codec chooses (1024 samples for AAC). 0: no frames, and nothing is decoded. ``-1``, or any other
+            negative number: no limit. An image always has one frame.
 
     Returns:
         Frames of the kind of the packets. For video with a window: exactly the frames inside it, filtered. For audio,
-        the filter has to trim to the window: the default one does, and so do those that ``get_filter_desc`` makes, both
-        with sample accuracy.
+        the filter must trim to the window; the default filter and those from ``get_filter_desc`` do so exactly to the
+        sample.
 
     Raises:
         DecodeError: The data is damaged (see ``decode_config``), or the decoder or an option is unknown.
@@ -91,7 +93,7 @@ def decode_packets(
         ConsumedError: The packets were consumed before.
         TypeError: An argument is of the wrong type.
 
-    Releases the GIL; safe to call from several threads, each with packets of its own.
+    Releases the GIL; safe to call from several threads, each with its own packets.
     """
     return _native.media.decode_packets(
         packets,
@@ -134,10 +136,10 @@ def Decoder(
     filter_desc: str | Default | None = DEFAULT,
     decode_config: DecodeConfig | None = None,
 ) -> "AudioDecoder | VideoDecoder":
-    """Make a streaming decoder, which takes the packets of a stream incrementally.
+    """Make a streaming decoder, which decodes the packets of a stream incrementally.
 
-    Frames lag behind packets, because the decoder reorders frames: ``flush()`` returns the rest. All batches together
-    are bit-identical to ``decode_packets`` on all packets.
+    Frames lag behind packets, because the decoder reorders frames; ``flush()`` returns the remaining ones. Together,
+    the frames are bit-identical to those of ``decode_packets`` for all packets.
 
     Args:
         codec: Codec of the stream: ``demuxer.video_codec``, ``demuxer.audio_codec``, ``demuxer.codec(index)`` for any
@@ -169,7 +171,7 @@ def sample_decode_video(
     decode_config: DecodeConfig | None = None,
     filter_desc: str | Default | None = DEFAULT,
 ) -> "list[ImageFrames]":
-    """Decode selected frames of a video, and no more than needed for them.
+    """Decode selected frames of a video, and no more of it than they need.
 
     .. code-block:: python
 
@@ -177,21 +179,21 @@ def sample_decode_video(
         array = to_numpy(convert_frames(frames))  # (3, height, width, 3) uint8
 
         frames = sample_decode_video(demux_video("clips/video.mp4"), times=[0.5, 1.25])
-        [frame.pts for frame in frames]  # when each is displayed, in seconds
+        [frame.pts for frame in frames]  # display time of each frame, in seconds
 
     The result is bit-identical to decoding everything and selecting. Frames that are requested several times are
     decoded once. Only the groups of pictures (GOPs) that contain requested frames are decoded, from the key frame to
-    the last requested frame. (Where packets do not identify their
-    frames, as in raw streams without timestamps and in interlaced video, decoding starts at the beginning.)
+    the last requested frame. If packets do not identify their frames, as in raw streams without timestamps and in
+    interlaced video, decoding starts at the beginning.
 
     Args:
         packets: Video packets. They are consumed.
-        indices: Positions inside the window, in display order, in any order, also several times. Negative ones count
-            from the end. Or a slice, as of a list.
-        times: Times in seconds, in any order, instead of ``indices``: each gives the frame that is displayed then.
+        indices: Positions of frames inside the window, counted in display order. They may be in any order and may
+            repeat; negative ones count from the end. Or a slice, as of a list.
+        times: Times in seconds, in any order, instead of ``indices``: each selects the frame displayed at that time.
         decode_config: Options for decoding, from ``decode_config``.
         filter_desc: FFmpeg filter chain, as for ``decode_packets``. It receives only the requested frames, and must
-            give one frame for each.
+            return one frame for each.
 
     Raises:
         ValueError: ``indices`` or ``times`` is empty, both or none are given, or no frame is displayed at one of the
@@ -230,7 +232,7 @@ def sample_decode_video(
     given: set[int] = set()
     result = []
     for position in positions:
-        # Frames are consumed by what uses them, so each has an object of its own.
+        # A repeated frame needs its own object each time, because using frames consumes them.
         result.append(decoded[position].clone() if position in given else decoded[position])
         given.add(position)
     return result
@@ -270,14 +272,14 @@ def _displayed_at(packets: "VideoPackets", times: Iterable[Seconds]) -> list[int
     """The index of the frame that is displayed at each time.
 
     Raises:
-        TypeError, ValueError, OverflowError: One is not a number of seconds, or no frame is displayed then.
+        TypeError, ValueError, OverflowError: A time is not a number of seconds, or no frame is displayed at it.
     """
     starts = packets.get_timestamps()
     found = []
     for time in times:
         seconds = as_seconds(time, "times")
         index = bisect_right(starts, seconds) - 1
-        # The last frame is displayed as long as the one before it, or one of the frame rate.
+        # The last frame is displayed as long as the frame before it; a single frame, for one period of the frame rate.
         num, den = packets.frame_rate
         length = starts[-1] - starts[-2] if len(starts) > 1 else den / num if num and den else 0.0
         if index < 0 or (index == len(starts) - 1 and seconds > starts[-1] and seconds >= starts[-1] + length):

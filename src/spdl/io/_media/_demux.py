@@ -1,4 +1,4 @@
-"""From containers to packets."""
+"""``Demuxer``, ``demux_audio``, ``demux_video`` and ``demux_image``: read packets from containers."""
 
 import operator
 from collections.abc import Iterator, Sequence, Set
@@ -23,29 +23,33 @@ if TYPE_CHECKING:
 
 
 class Demuxer:
-    """An open container, from which packets are read.
+    """Read packets from an open container.
 
-    It is a context manager that closes the container at the end of the block. All methods that do I/O release the GIL.
+    A context manager that closes the container at the end of the block. All methods that do I/O release the GIL.
     Not thread-safe: concurrent use from a second thread raises ``MediaError``.
 
     Args:
-        src: Path, URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array, a CPU
-            tensor. Data is read in place, kept alive, and cannot be resized until the demuxer is closed. One in an
-            object store (``s3://``, ``gs://``, ``az://``, ``spdl.remote.RemoteObject``) is fetched whole if it has at
-            most 8 MiB; of a larger one, the parts that are needed are read. Or a binary file object, of which the whole
-            file is read: ``BytesIO`` in place, an open file by its path, if that still names it, and any other into
-            memory. Files of fsspec, as ``fsspec.open(...)`` gives them, are read as those in object stores are, unless
-            they are compressed, local or cached.
+        src: One of these:
+
+            - Path or URL.
+            - Data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array, or a CPU tensor. It is
+              read in place, kept alive, and cannot be resized until the demuxer is closed.
+            - Object in a store (``s3://``, ``gs://``, ``az://``, ``spdl.remote.RemoteObject``): fetched whole if it
+              has at most 8 MiB; otherwise only the needed blocks are read.
+            - Binary file object. The whole file is read: ``BytesIO`` in place; an open file by its path, if the path
+              still refers to the same file; any other file is read into memory.
+            - File of fsspec, as returned by ``fsspec.open(...)``: read like an object in a store, unless it is
+              compressed, local or cached.
         demux_config: Options for opening the source, from ``demux_config``.
         name: Name of the source in messages. Default: the path, or ``Bytes: 0x`` and the address.
 
     Raises:
         TypeError: The source is neither a path, a buffer of bytes nor a binary file object.
-        SourceNotFoundError: There is no such file.
+        SourceNotFoundError: The file does not exist.
         OpenError: The source cannot be read, is not media, or refers to other files or hosts: see ``demux_config``.
         SourceTimeoutError: Opening took longer than the timeout in ``demux_config``.
         DemuxError: The format, a protocol or an option in ``demux_config`` is unknown.
-        spdl.remote.RemoteError: The source is in an object store, and cannot be read.
+        spdl.remote.RemoteError: The source is in an object store and cannot be read.
     """
 
     @traced
@@ -70,19 +74,19 @@ class Demuxer:
         )
 
     def __enter__(self) -> Self:
-        """The demuxer itself."""
+        """Return the demuxer itself."""
         return self
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Close it."""
+        """Close the demuxer."""
         self.close()
 
     def close(self) -> None:
         """Close the container and release the source. Using the demuxer after that raises ``ClosedError``.
 
-        Packets that were read from it stay valid. A second call does nothing.
+        Packets that were already read stay valid. A second call does nothing.
         """
         self._native.close()
 
@@ -90,14 +94,15 @@ class Demuxer:
     def demux_audio(
         self, window: TimeWindow | None = None, *, bsf: str | None = None, stream: int | None = None
     ) -> "AudioPackets":
-        """Read the packets of an audio stream: the best one unless ``stream`` is given.
+        """Read the packets of an audio stream: the best stream, unless ``stream`` is given.
 
         Can be called any number of times, in any order with other methods; each call reads from the beginning.
 
         Args:
             window: Start and end in seconds, half open: samples with ``start <= time < end``. Numbers, ``Fraction``,
-                ``Decimal``, or text such as ``"1/3"``. The result has the packets that overlap the window, and as many
-                before it as the decoder needs to give the same samples as without a window. ``None``: everything.
+                ``Decimal``, or text such as ``"1/3"``. The result has the packets that overlap the window, and the
+                packets before it that the decoder needs to produce the same samples as without a window. ``None``:
+                everything.
             bsf: Bit stream filters for the packets, in FFmpeg's syntax.
             stream: Index of the stream in the container, as ``info`` and ``probe`` list them. ``None``: the best one.
 
@@ -121,7 +126,7 @@ class Demuxer:
     def demux_video(
         self, window: TimeWindow | None = None, *, bsf: str | None = None, stream: int | None = None
     ) -> "VideoPackets":
-        """Read the packets of a video stream: the best one unless ``stream`` is given. Cover art does not count.
+        """Read the packets of a video stream: the best stream (never cover art), unless ``stream`` is given.
 
         Can be called any number of times, in any order with other methods; each call reads from the beginning. An
         image gives one packet.
@@ -129,7 +134,7 @@ class Demuxer:
         Args:
             window: Start and end in seconds, half open: frames with ``start <= time < end``. Numbers, ``Fraction``,
                 ``Decimal``, or text such as ``"1/3"``. Packets from the last key frame at or before the start are kept
-                for decoding; the length does not count them. ``None``: everything.
+                for decoding; ``len`` does not count those before the window. ``None``: everything.
             bsf: Bit stream filters for the packets, in FFmpeg's syntax.
             stream: Index of the stream in the container, as ``info`` and ``probe`` list them. ``None``: the best one.
 
@@ -151,13 +156,13 @@ class Demuxer:
 
     @traced
     def demux_image(self, *, bsf: str | None = None) -> "ImagePackets":
-        """Read one picture: the image itself, the first frame of a video, or the cover art of a source without video.
+        """Read one image: an image file, the first frame of a video, or the cover art of a source without video.
 
         Args:
             bsf: Bit stream filters for the packet, in FFmpeg's syntax.
 
         Raises:
-            StreamNotFoundError: There is no picture.
+            StreamNotFoundError: There is no image.
             DemuxError: The data is damaged or cannot be read.
             FilterError: A bit stream filter is unknown, or rejects the packet.
             ClosedError: The demuxer was closed.
@@ -177,7 +182,7 @@ class Demuxer:
     def streaming_demux(
         self, indices: int | Sequence[int] | Set[int] | None = None, *, duration: float = -1, num_packets: int = -1
     ) -> "Iterator[AudioPackets | VideoPackets] | Iterator[dict[int, AudioPackets | VideoPackets]]":
-        """Read packets in chunks, from the beginning to the end, for long sources or several streams.
+        """Iterate over packets in chunks, from beginning to end, for long sources or several streams.
 
         Exactly one of ``duration`` and ``num_packets`` must be given. The packets have no codec: use ``video_codec`` or
         ``audio_codec``. Reading other packets from the demuxer ends the iteration with a ``MediaError``.
@@ -185,10 +190,10 @@ class Demuxer:
         Args:
             indices: Index of a stream, or a sequence or set of indices. With several, each chunk is a dict from index
                 to packets, which omits streams without packets. ``None``: stream 0.
-            duration: Least duration of a chunk, in seconds. A chunk continues to the end of a decodable group, so
-                durations vary: the next chunk starts at a key frame of the video stream, or without one, of the first
-                of the streams.
-            num_packets: Number of packets in a chunk. With several streams, the stream that fills first counts.
+            duration: Minimum duration of a chunk, in seconds. A chunk continues to the end of a decodable group, so
+                durations vary: the next chunk starts at a key frame of the video stream or, without a video stream, of
+                the first of the streams.
+            num_packets: Number of packets in a chunk. With several streams, a chunk ends when one stream has that many.
 
         Returns:
             An iterator of chunks. After the demuxer is closed, it raises ``ClosedError``.
@@ -196,7 +201,7 @@ class Demuxer:
         Raises:
             ValueError: Neither or both of the limits are given, or there is no index.
             TypeError: An index or limit is not a number.
-            StreamNotFoundError: There is no such stream, or it is neither audio nor video.
+            StreamNotFoundError: A stream does not exist, or is neither audio nor video.
             ClosedError: The demuxer was closed.
         """
         limits = _as_limits(duration, num_packets)
@@ -215,7 +220,7 @@ class Demuxer:
 
     @property
     def info(self) -> "MediaInfo":
-        """What the container says about itself and its streams, as ``probe`` returns it."""
+        """Metadata of the container and its streams, as returned by ``probe``."""
         from ._probe import info_of
 
         return info_of(self)
@@ -224,13 +229,13 @@ class Demuxer:
         return str(self.info)
 
     def codec(self, stream: int) -> "AudioCodec | VideoCodec":
-        """Codec of a stream, such as for a ``Decoder`` of the packets of ``streaming_demux``.
+        """Return the codec of a stream, for example for a ``Decoder`` of the packets of ``streaming_demux``.
 
         Args:
             stream: Index of the stream in the container.
 
         Raises:
-            StreamNotFoundError: There is no such stream, or it is neither audio nor video.
+            StreamNotFoundError: The stream does not exist, or is neither audio nor video.
             ClosedError: The demuxer was closed.
         """
         index = stream_of(stream)
@@ -264,7 +269,7 @@ class Demuxer:
 
     @property
     def image_codec(self) -> "ImageCodec":
-        """Codec of the picture that ``demux_image`` reads; ``StreamNotFoundError`` if there is none."""
+        """Codec of the image that ``demux_image`` reads; ``StreamNotFoundError`` if there is none."""
         return cast("ImageCodec", self._native.codec("image"))
 
 
@@ -277,7 +282,7 @@ class _ChunkIterator:
         self._duration, self._num_packets = limits
 
     def _next(self) -> "dict[int, AudioPackets | VideoPackets]":
-        # Called at the end too, so that a demuxer that was closed in the meantime raises.
+        # Native code is also called after the last chunk, so that a closed demuxer raises.
         with Event("Demuxer.streaming_demux"):
             chunk = self._native.read_some(self._reading, duration=self._duration, num_packets=self._num_packets)
         if not chunk:
@@ -325,7 +330,7 @@ def _as_limits(duration: float, num_packets: int) -> tuple[float | None, int | N
 
 
 def stream_of(stream: int | None) -> int | None:
-    """The argument ``stream`` for native code.
+    """Check the argument ``stream`` and convert it for native code.
 
     Raises:
         TypeError: It is not an integer.
@@ -344,7 +349,7 @@ def stream_of(stream: int | None) -> int | None:
 def empty_window_error(
     demuxer: Demuxer, kind: Literal["audio", "video"], window: tuple[float, float], stream: int | None = None
 ) -> ConvertError:
-    """The error for a window without samples or pictures of a stream. It states the extent of the stream."""
+    """The error for a window that contains no sample or frame of a stream. Its message has the stream's time range."""
     start, end = window
     what = "samples" if kind == "audio" else "pictures"
     extent = demuxer._native.extent(kind, stream)
@@ -424,7 +429,7 @@ def demux_video(
 def demux_image(
     src: Source, *, demux_config: DemuxConfig | None = None, bsf: str | None = None, name: str | None = None
 ) -> "ImagePackets":
-    """Read one picture of a source, as chosen by ``Demuxer.demux_image``.
+    """Read one image of a source, as chosen by ``Demuxer.demux_image``.
 
     Args:
         src: Source, as for ``Demuxer``.

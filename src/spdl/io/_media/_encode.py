@@ -1,4 +1,4 @@
-"""Options of encoders."""
+"""``video_encode_config`` and ``audio_encode_config``: options for encoders."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import overload
 
 from spdl.io import _native
 
-#: Value of the factory functions for "the encoder's own default".
+#: The value that means "the encoder's own default" in the factory functions.
 _DEFAULT = -1
 
 
@@ -132,7 +132,7 @@ def audio_encode_config(
     """Make options for encoding audio: the input samples, and how to encode them. ``-1`` is the encoder's own default.
 
     Args:
-        num_channels: Number of channels; their layout is FFmpeg's default for that many.
+        num_channels: Number of channels; their layout is FFmpeg's default for this number.
         sample_rate: Samples per second and channel.
         sample_fmt: Sample format: ``"u8"``, ``"s16"``, ``"s32"``, ``"flt"``, ``"dbl"``, packed; with a trailing ``p``,
             planar. Samples are not converted: if the encoder does not support the format,

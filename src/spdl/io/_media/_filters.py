@@ -1,4 +1,4 @@
-"""Filter descriptions in FFmpeg's syntax."""
+"""``get_audio_filter_desc`` and its relatives: make filter descriptions in FFmpeg's syntax. Loads no media."""
 
 import math
 import re
@@ -13,7 +13,7 @@ from ._window import as_seconds, bounds_of
 if TYPE_CHECKING:
     from spdl.io._native import AudioCodec, AudioPackets, ImageCodec, ImagePackets, VideoCodec, VideoPackets
 
-# Audio filters that preserve timestamps: one sample per sample, or another sample rate.
+# Audio filters that preserve timestamps: they output one sample per input sample, or change only the sample rate.
 # fmt: off
 _KEEP_TIME = frozenset((
     "acompressor", "acontrast", "acopy", "acrusher", "aformat", "agate", "alimiter", "anull", "aresample",
@@ -23,7 +23,7 @@ _KEEP_TIME = frozenset((
 ))
 # fmt: on
 
-# What turns stored pictures upright, by the number of their orientation in EXIF.
+# The filters that turn stored images upright, by EXIF orientation.
 _TURNS = {
     2: "hflip",
     3: "hflip,vflip",
@@ -34,7 +34,7 @@ _TURNS = {
     8: "transpose=cclock",
 }
 
-# FFmpeg stores durations in microseconds, in 64 bits.
+# FFmpeg stores durations as 64-bit numbers of microseconds.
 _LATEST = 2**63 / 1e6
 
 
@@ -47,10 +47,10 @@ def get_audio_filter_desc(
     num_frames: int | None = None,
     filter_desc: str | None = None,
 ) -> str | None:
-    """Make the description of an audio filter.
+    """Make the description of an audio filter: channels, sample rate, window, length and sample format.
 
-    It has these steps, in this order, each only if requested: channels, sample rate, window, length, ``filter_desc``,
-    sample format.
+    The steps, each only if requested, are in this order: channels, sample rate, window, length, ``filter_desc``, sample
+    format.
 
     Args:
         sample_rate: Output sample rate, in Hz.
@@ -60,7 +60,7 @@ def get_audio_filter_desc(
             default is 32-bit floating point between -1 and 1. ``None``: unchanged.
         timestamp: Window ``[start, end)`` to keep, in seconds; an infinite end means no end. To keep exactly the
             demuxed window, pass ``packets.timestamp``, as :func:`get_filter_desc` does.
-        num_frames: Number of output samples per channel: cut, or padded with silence.
+        num_frames: Number of output samples per channel: longer audio is cut, shorter audio is padded with silence.
         filter_desc: Your own filters.
 
     Returns:
@@ -97,18 +97,18 @@ def get_video_filter_desc(
     pad_mode: str | None = None,
     filter_desc: str | None = None,
 ) -> str | None:
-    """Make the description of a filter for video and images.
+    """Make the description of a filter for video and images: rate, window, size, crop, length and pixel format.
 
-    It has these steps, in this order, each only if requested: frame rate, window, size, crop, length, ``filter_desc``,
-    pixel format.
+    The steps, each only if requested, are in this order: frame rate, window, size, crop, length, ``filter_desc``, pixel
+    format.
 
     Args:
         frame_rate: Output frame rate, ``(numerator, denominator)`` in Hz. Frames are repeated or dropped.
         timestamp: Window ``[start, end)`` to keep, in seconds; an infinite end means no end. Decoding already applies
             the window of the packets.
-        scale_width: Width after scaling, in pixels. 0: that of the input. ``-n``: the width that keeps the aspect ratio
-            and is divisible by n; requires ``scale_mode=None``. If only the height is given: 0.
-        scale_height: Height after scaling, in pixels, with 0 and ``-n`` as for ``scale_width``.
+        scale_width: Width after scaling, in pixels. 0: the input's width. ``-n``: the width that keeps the aspect ratio
+            and is divisible by n; requires ``scale_mode=None``. The default is 0 if only the height is given.
+        scale_height: Height after scaling, in pixels; 0 and ``-n`` as for ``scale_width``.
         scale_algo: Algorithm of FFmpeg's scaler, such as ``"bilinear"`` or ``"lanczos"``.
         scale_mode: Treatment of another aspect ratio. ``"pad"``: scale to fit and add borders, centred;
             ``"crop"``: scale to fill and crop the excess; ``None``: stretch.
@@ -116,7 +116,7 @@ def get_video_filter_desc(
         crop_height: Height of the centre crop after scaling.
         pix_fmt: Output pixel format, such as ``"rgb24"``, ``"rgba"``, ``"gray"``, ``"yuv420p"``, ``"nv12"``.
             ``None``: unchanged.
-        num_frames: Number of output frames: cut, or padded with copies of the last one.
+        num_frames: Number of output frames: longer video is cut, shorter video is padded with copies of the last frame.
         pad_mode: Colour of borders (default: black) and of padding frames (default: a copy of the last frame).
         filter_desc: Your own filters.
 
@@ -166,7 +166,7 @@ def get_filter_desc(packets: "AudioPackets | VideoPackets | ImagePackets", **fil
 
 
 def turned(filter_desc: str | Default | None, orientation: int) -> str | Default | None:
-    """The same filters for pictures that are first turned upright, from that orientation as EXIF numbers it."""
+    """The same filters, after a step that turns images upright from the given EXIF orientation."""
     turn = _TURNS.get(orientation)
     if turn is None:
         return filter_desc
@@ -182,7 +182,7 @@ def turned(filter_desc: str | Default | None, orientation: int) -> str | Default
 def keeps_time(filter_desc: str | None) -> bool:
     """Whether an audio filter preserves timestamps.
 
-    True for a plain chain of filters that are known to preserve them, and for no filter.
+    True for ``None``, and for a linear chain of filters that are known to preserve them.
     """
     if filter_desc is None:
         return True
@@ -253,7 +253,7 @@ def _trim(timestamp: TimeWindow) -> str:
 
 
 def _seconds(value: Any) -> str:
-    """Seconds in FFmpeg's syntax, which has neither exponents nor fractions."""
+    """The time in FFmpeg's syntax, which has neither exponents nor fractions."""
     if isinstance(value, int):
         return str(value)
     number = as_seconds(value, "timestamp")

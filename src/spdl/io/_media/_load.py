@@ -1,4 +1,4 @@
-"""Loading sound or video to an array in one step: demux, decode, filter and convert."""
+"""``load_audio`` and ``load_video``: demux, decode, filter and convert a stream to an array in one call."""
 
 from typing import TYPE_CHECKING, Literal, overload
 
@@ -66,48 +66,48 @@ def load_audio(
     device_config: CUDAConfig | None = None,
     name: str | None = None,
 ) -> "CPUBuffer | CUDABuffer":
-    """Load an audio stream of a source: the best one unless ``stream`` is given.
+    """Load an audio stream of a source into an array: the best stream, unless ``stream`` is given.
 
     ::
 
         second = load_audio("clips/music.flac", (0.5, 1.5), sample_rate=16000, num_channels=1)  # (1, 16000) float32
 
     Args:
-        src: Path, URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array.
-        timestamp: Start and end in seconds, half open: samples with ``start <= time < end``, where sample ``k`` of the
+        src: Path, URL, or data in memory: any contiguous buffer of bytes, or a one-dimensional ``uint8`` array.
+        timestamp: Start and end in seconds, half open: samples with ``start <= time < end``, where sample ``k`` at the
             result's sample rate has the time ``k / rate``. ``None``: everything.
         demux_config: Options for opening the source, from ``demux_config``.
         decode_config: Options for decoding, from ``decode_config``.
-        filter_desc: FFmpeg filter chain, as made by ``get_audio_filter_desc``. The default gives ``fltp``.
-            ``None``: the decoder's own format. The output is trimmed to the window, unless the chain has filters
-            that may change timestamps, such as ``atrim``, ``apad`` and ``atempo``.
+        filter_desc: FFmpeg filter chain, as made by ``get_audio_filter_desc``. The default converts to ``fltp``.
+            ``None``: no filter; the result has the decoder's own sample format. The output is trimmed to the window,
+            unless the chain has filters that may change timestamps, such as ``atrim``, ``apad`` and ``atempo``.
         sample_rate: Sample rate of the result, in Hz. This and the next three arguments replace ``filter_desc``.
-            ``None``: that of the source. Resampled by libswresample, with its default filter.
-        num_channels: Number of channels of the result, mixed as FFmpeg does. ``None``: those of the source.
-        num_samples: Number of samples of the result, from the start of the window on. What is more is cut. Where the
-            source has none, before its first sample and behind its last one, there is silence.
-        dtype: Elements of the result; floats go from -1 to 1. ``None``: ``"float32"``.
+            ``None``: the rate of the source. Resampled by libswresample, with its default filter.
+        num_channels: Number of channels of the result, mixed as FFmpeg does. ``None``: the channels of the source.
+        num_samples: Number of samples of the result, from the start of the window on. Further samples are cut off.
+            Before the first and after the last sample of the source there is silence.
+        dtype: Dtype of the result; floats go from -1 to 1. ``None``: ``"float32"``.
         stream: Index of the stream in the container, as ``probe`` lists them.
         device_config: CUDA device for the result, from ``cuda_config``. ``None``: the CPU.
         name: Name of the source in messages.
 
     Returns:
-        C-contiguous; by default ``(channels, samples)`` ``float32``, at the sample rate of the source, which
-        ``probe(src).audio.sample_rate`` tells. A window inside the stream gives exactly the samples of its rule, at any
-        rate; they are those of resampling everything and cutting.
+        C-contiguous; by default ``(channels, samples)`` ``float32``, at the sample rate of the source, which is
+        ``probe(src).audio.sample_rate``. For a window inside the stream, the samples are exactly those that
+        ``timestamp`` defines, at any rate: the same as resampling the whole stream and then cutting.
 
     Raises:
-        SourceNotFoundError: There is no such file.
+        SourceNotFoundError: The file does not exist.
         OpenError: The source is not media.
         StreamNotFoundError: The source has no audio stream, or ``stream`` is not one.
         DemuxError, DecodeError: The source is damaged; or a format, decoder or option is unknown.
         FilterError: The filter description is wrong.
         ConvertError: The window contains no sample.
-        TypeError, ValueError: The window is not a pair of numbers of seconds; a rate or number is not an integer or
+        TypeError, ValueError: The window is not a pair of numbers of seconds; a rate or number is not an integer, is
             out of range, or is given together with ``filter_desc``.
         OverflowError: A bound of the window is infinite.
         UnsupportedFormatError: The sample format has no array layout.
-        DeviceError: There is no such device as ``device_config`` names.
+        DeviceError: The device of ``device_config`` does not exist.
 
     Releases the GIL; safe to call from several threads.
     """
@@ -177,22 +177,22 @@ def load_video(
     device_config: CUDAConfig | None = None,
     name: str | None = None,
 ) -> "CPUBuffer | CUDABuffer":
-    """Load the frames of a video stream of a source: the best one unless ``stream`` is given.
+    """Load the frames of a video stream of a source into an array: the best stream, unless ``stream`` is given.
 
     .. code-block:: python
 
         array = to_numpy(load_video("clips/video.mp4", (0.5, 1.5)))  # (frames, height, width, 3) uint8
 
     Args:
-        src: Path, URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array.
+        src: Path, URL, or data in memory: any contiguous buffer of bytes, or a one-dimensional ``uint8`` array.
         timestamp: Start and end in seconds, half open: frames with ``start <= time < end``. ``None``: everything.
         demux_config: Options for opening the source, from ``demux_config``.
         decode_config: Options for decoding, from ``decode_config``.
         filter_desc: FFmpeg filter chain, as made by ``get_video_filter_desc``. The default converts to ``rgb24``.
-            ``None``: the decoder's own format.
+            ``None``: no filter; the result has the decoder's own pixel format.
         stream: Index of the stream in the container, as ``probe`` lists them.
-        orient: Whether to turn and mirror frames for display, as the container says, before they are filtered.
-            Otherwise they are as stored.
+        orient: Whether to turn and mirror frames for display, according to the container, before they are filtered.
+            With ``False``, they stay as stored.
         device_config: CUDA device for the result, from ``cuda_config``. ``None``: the CPU.
         name: Name of the source in messages.
 
@@ -200,7 +200,7 @@ def load_video(
         C-contiguous; by default ``(frames, height, width, 3)`` ``uint8``. An image has one frame.
 
     Raises:
-        SourceNotFoundError: There is no such file.
+        SourceNotFoundError: The file does not exist.
         OpenError: The source is not media.
         StreamNotFoundError: The source has no video stream, or ``stream`` is not one.
         DemuxError, DecodeError: The source is damaged; or a format, decoder or option is unknown.
@@ -209,7 +209,7 @@ def load_video(
         TypeError, ValueError: The window is not a pair of numbers of seconds; ``orient`` is not a bool.
         OverflowError: A bound of the window is infinite.
         UnsupportedFormatError: The pixel format has no array layout.
-        DeviceError: There is no such device as ``device_config`` names.
+        DeviceError: The device of ``device_config`` does not exist.
 
     Releases the GIL; safe to call from several threads.
     """

@@ -1,4 +1,4 @@
-"""Writing packets to containers."""
+"""``Muxer``: write packets to a container."""
 
 import os
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Muxer:
-    """Writes streams of packets into one container, interleaved by timestamp.
+    """Write streams of packets into one container, interleaved by timestamp.
 
     Add streams, open, write, close::
 
@@ -47,7 +47,7 @@ class Muxer:
 
     Args:
         dst: Path or URL. Nothing is created there before :meth:`open`.
-        format: Name of the container format, instead of the one of the file extension.
+        format: Name of the container format, instead of the format of the file extension.
 
     Raises:
         MuxError: The format is unknown.
@@ -92,7 +92,7 @@ class Muxer:
         Raises:
             EncodeError: An encoder, option or name is unknown; or the encoder does not support the pixel format, sample
                 format, rate or number of channels. The message lists those that it supports.
-            MuxError: The container has no default encoder, cannot hold the encoder's output, or is open already.
+            MuxError: The container has no default encoder, cannot hold the encoder's output, or is already open.
             ClosedError: The muxer was closed.
         """
         if not isinstance(config, VideoEncodeConfig | AudioEncodeConfig):
@@ -103,10 +103,10 @@ class Muxer:
         """Add a stream of packets to write unchanged, without decoding.
 
         Args:
-            codec: Codec of the packets, from a demuxer or an encoder's packets. The needed values are copied.
+            codec: Codec of the packets, from a demuxer or from an encoder's packets. Its values are copied.
 
         Raises:
-            MuxError: The container cannot hold such a stream, or is open already.
+            MuxError: The container cannot hold such a stream, or is already open.
             ClosedError: The muxer was closed.
         """
         self._muxer.add_remux_stream(codec)
@@ -138,8 +138,8 @@ class Muxer:
             packets: Packets to write. They are not consumed: they can be decoded or written again.
 
         Raises:
-            MuxError: The muxer is not open, there is no such stream, the packets have another codec, the timestamps do
-                not increase or the format does not support them, or writing failed (for example, a full disk).
+            MuxError: The muxer is not open, the stream does not exist, the packets have another codec, the timestamps
+                do not increase or the format does not support them, or writing failed (for example, a full disk).
             ClosedError: The muxer was closed.
             ConsumedError: The packets were consumed before.
         """
@@ -147,9 +147,9 @@ class Muxer:
 
     @traced
     def flush(self) -> None:
-        """Finish the file: write the packets that wait for interleaving, and the trailer. A second call does nothing.
+        """Finish the file: write the packets still held for interleaving, and the trailer. A second call does nothing.
 
-        This does not flush the encoders. Nothing can be written after it.
+        Does not flush the encoders. Nothing can be written after this call.
 
         Raises:
             MuxError: The muxer is not open, or writing failed.
@@ -159,12 +159,12 @@ class Muxer:
 
     @traced
     def close(self) -> None:
-        """Finish the file, unless :meth:`flush` has done so, and close it. A second call does nothing.
+        """Finish the file, unless :meth:`flush` already has, and close it. A second call does nothing.
 
-        The file is closed in every case, even if this raises.
+        The file is always closed, even if this method raises.
 
         Raises:
-            MuxError: The file is incomplete because writing failed, and no earlier call has raised for that.
+            MuxError: The file is incomplete because writing failed, and no earlier call has reported that.
         """
         self._muxer.close()
 
@@ -174,7 +174,7 @@ class Muxer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Close. If the block raised, that exception is kept, and a failure to close is added to it as a note."""
+        """Close the muxer. If the block raised, its exception propagates; a failure to close is added as a note."""
         try:
             self.close()
         except MediaError as exc:

@@ -1,4 +1,4 @@
-"""What a container says about itself and its streams, without decoding."""
+"""``probe``: metadata of a container and its streams, without decoding."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ from spdl.io._types import Source
 from ._config import DemuxConfig
 from ._demux import Demuxer
 
-# Degrees clockwise and whether the picture is mirrored left to right before that, by the numbers of EXIF.
+# EXIF orientation -> degrees clockwise, and whether the image is mirrored left to right first.
 _TURNS = {1: (0, False), 2: (0, True), 3: (180, False), 4: (180, True),
           5: (270, True), 6: (90, False), 7: (90, True), 8: (270, False)}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """One stream of a container: subtitles, data, attachments; and what streams of all types have.
+    """Metadata of one stream of any type: the class for subtitles, data and attachments, and the base class of others.
 
     Attributes:
         index: Number of the stream in the container.
@@ -32,9 +32,9 @@ class StreamInfo:
         bit_rate: Bits per second.
         num_frames: Number of frames of video, or packets of audio, if the header has it.
         is_default: Whether players choose the stream by default.
-        tags: Metadata of the stream, such as ``language``.
+        tags: Tags of the stream, such as ``language``.
 
-    ``None`` stands for what the container does not say.
+    ``None`` means that the container does not store the value.
     """
 
     index: int
@@ -59,21 +59,21 @@ class StreamInfo:
 
 @dataclass(frozen=True, slots=True)
 class VideoStreamInfo(StreamInfo):
-    """A stream of pictures, also cover art and the picture of an image file.
+    """Metadata of a video stream; also of cover art and of an image file.
 
     Attributes:
-        width: Width of the stored pictures, in pixels.
-        height: Height of the stored pictures, in pixels.
+        width: Width of the stored frames, in pixels.
+        height: Height of the stored frames, in pixels.
         frame_rate: Average number of frames per second.
         sample_aspect_ratio: Width of a pixel divided by its height.
-        rotation: Degrees clockwise by which stored pictures are to be turned for display: 0, 90, 180 or 270.
-        is_mirrored: Whether they are to be mirrored left to right before that.
+        rotation: Degrees clockwise by which players turn the stored frames for display: 0, 90, 180 or 270.
+        is_mirrored: Whether players mirror them left to right before turning.
         pix_fmt: Pixel format, such as ``"yuv420p"``.
         color_space: Matrix of YCbCr, such as ``"bt709"``.
         color_range: ``"tv"`` for limited range, ``"pc"`` for full range.
         color_primaries: Primaries, such as ``"bt709"``.
         color_trc: Transfer characteristics, such as ``"bt709"`` or ``"smpte2084"``.
-        is_cover: Whether it is cover art.
+        is_cover: Whether the stream is cover art.
     """
 
     width: int
@@ -109,7 +109,7 @@ class VideoStreamInfo(StreamInfo):
 
 @dataclass(frozen=True, slots=True)
 class AudioStreamInfo(StreamInfo):
-    """A stream of sound.
+    """Metadata of an audio stream.
 
     Attributes:
         sample_rate: Samples per second.
@@ -129,20 +129,20 @@ class AudioStreamInfo(StreamInfo):
 
 @dataclass(frozen=True, slots=True)
 class MediaInfo:
-    """What a container says about itself: the result of ``probe``. ``print`` shows it as a table.
+    """Metadata of a container and its streams: the result of ``probe``. ``print`` shows it as a table.
 
     Attributes:
         source: Name of the source.
         format: FFmpeg's name of the container format, such as ``"mov,mp4,m4a,3gp,3g2,mj2"``.
         start: Time of the first frame or sample of any stream, in seconds.
-        duration: Duration in seconds. Formats without a header that has it, such as raw MP3, give an estimate.
+        duration: Duration in seconds; an estimate for formats that do not store it in a header, such as raw MP3.
         bit_rate: Bits per second of all streams.
-        tags: Metadata of the container, such as ``title``.
+        tags: Tags of the container, such as ``title``.
         streams: All streams, by index.
         video: The stream that ``load_video`` reads; ``None`` if there is none.
         audio: The stream that ``load_audio`` reads; ``None`` if there is none.
 
-    ``None`` stands for what the container does not say.
+    ``None`` means that the container does not store the value.
     """
 
     source: str
@@ -169,12 +169,12 @@ class MediaInfo:
 
 @traced
 def probe(src: Source, *, demux_config: DemuxConfig | None = None, name: str | None = None) -> MediaInfo:
-    """Read what a container says about itself and its streams. Nothing is decoded.
+    """Read the metadata of a container and its streams. Nothing is decoded.
 
     .. code-block:: python
 
         info = probe("clips/video.mp4")
-        print(info)  # the container and its streams, as a text
+        print(info)  # the container and its streams, as a table
         info.duration, [stream.codec for stream in info.streams]
 
     Args:
@@ -188,14 +188,14 @@ def probe(src: Source, *, demux_config: DemuxConfig | None = None, name: str | N
     Raises:
         SourceNotFoundError, OpenError, SourceTimeoutError, DemuxError, TypeError: As for ``Demuxer``.
 
-    Reads the headers of the container, and where they do not say enough, some of the first packets. Releases the GIL.
+    Reads the headers of the container and, if they are not sufficient, some of the first packets. Releases the GIL.
     """
     with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
         return info_of(demuxer)
 
 
 def info_of(demuxer: Demuxer) -> MediaInfo:
-    """The same for an open container."""
+    """The metadata of an open container, as ``probe`` returns it."""
     native = demuxer._native
     container, streams = native.facts()
     infos = tuple(_stream_info(facts) for facts in streams)

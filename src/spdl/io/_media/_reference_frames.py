@@ -1,4 +1,4 @@
-"""Making frames from arrays without a copy, for filters and encoders."""
+"""``create_reference_video_frame`` and ``create_reference_audio_frame``: frames that use the memory of an array."""
 
 import operator
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,10 @@ _ACTION = "make frames of an array"
 
 
 def create_reference_video_frame(array: Any, pix_fmt: str, frame_rate: tuple[int, int], pts: int) -> "VideoFrames":
-    """Make video frames that use the memory of an array.
+    """Make video frames that use the memory of an array, without a copy.
 
-    The frames, and everything that shares their memory, keep the array alive and prevent resizing. They never
-    write to it. Do not change the array while they are in use: whether they show the change is undefined.
+    The frames, and everything that shares their memory, keep the array alive and prevent resizing. They never write to
+    it. Do not change the array while they are in use: whether they show the change is undefined.
 
     Args:
         array: C-contiguous NumPy array, CPU tensor, or another object with the buffer protocol or an array interface.
@@ -51,7 +51,7 @@ def create_reference_video_frame(array: Any, pix_fmt: str, frame_rate: tuple[int
 
 
 def create_reference_audio_frame(array: Any, sample_fmt: str, sample_rate: int, pts: int) -> "AudioFrames":
-    """Make audio frames that use the memory of an array.
+    """Make audio frames that use the memory of an array, without a copy.
 
     The same rules for memory apply as for ``create_reference_video_frame``.
 
@@ -66,7 +66,7 @@ def create_reference_audio_frame(array: Any, sample_fmt: str, sample_rate: int, 
     Raises:
         UnsupportedFormatError: ``sample_fmt`` is not one of these.
         ConvertError: The shape, dtype or layout of the array does not match.
-        TypeError: It is not an array, or has one dimension.
+        TypeError: ``array`` is not an array, or has one dimension.
         ValueError: ``sample_rate`` is not positive.
     """
     if operator.index(sample_rate) < 1:

@@ -1,4 +1,4 @@
-"""Sound at any sample rate, number of channels and element type, through one native call."""
+"""``load_audio`` without a filter: any sample rate, number of channels and dtype, in one native call."""
 
 import operator
 from typing import TYPE_CHECKING, Any
@@ -14,10 +14,10 @@ from ._demux import stream_of
 if TYPE_CHECKING:
     from spdl.io._native import CPUBuffer
 
-#: Elements that sounds can have, and their sizes in bytes.
+#: Dtype of audio -> bytes per element.
 SOUND_DTYPES = {"float32": 4, "float64": 8, "int16": 2, "int32": 4}
 
-# What libswresample resamples from and to, with room; and how many channels it mixes (SWR_CH_MAX).
+# Maximum sample rate, below what libswresample can resample; and the number of channels it can mix (SWR_CH_MAX).
 _MAX_SAMPLE_RATE = 1_000_000
 _MAX_CHANNELS = 64
 _MAX_SAMPLES = 2**48
@@ -37,7 +37,7 @@ def load_sound(
     name: str | None,
 ) -> "CPUBuffer":
     """``load_audio`` without a filter description; documented there."""
-    as_native_source(src)  # raises for what is not a source, before anything is fetched
+    as_native_source(src)  # raises if src is not a source, before anything is fetched
     numbers: dict[str, Any] = {
         "num_samples": None if num_samples is None else as_num_samples(num_samples),
         "sample_rate": 0 if sample_rate is None else as_sample_rate(sample_rate),
@@ -61,22 +61,22 @@ def load_sound(
 
 
 def as_sample_rate(value: Any) -> int:
-    """The argument ``sample_rate`` for native code; ``TypeError`` or ``ValueError`` for what is none."""
+    """Check the argument ``sample_rate``; raises ``TypeError`` or ``ValueError``."""
     return _in_range("sample_rate", value, _MAX_SAMPLE_RATE)
 
 
 def as_num_channels(value: Any) -> int:
-    """The argument ``num_channels`` for native code; ``TypeError`` or ``ValueError`` for what is none."""
+    """Check the argument ``num_channels``; raises ``TypeError`` or ``ValueError``."""
     return _in_range("num_channels", value, _MAX_CHANNELS)
 
 
 def as_num_samples(value: Any) -> int:
-    """The argument ``num_samples`` for native code; ``TypeError`` or ``ValueError`` for what is none."""
+    """Check the argument ``num_samples``; raises ``TypeError`` or ``ValueError``."""
     return _in_range("num_samples", value, _MAX_SAMPLES)
 
 
 def as_sound_dtype(value: Any) -> str:
-    """The argument ``dtype`` for native code; ``TypeError`` or ``ValueError`` for what is none."""
+    """Check the argument ``dtype``; raises ``TypeError`` or ``ValueError``."""
     words = ", ".join(map(repr, SOUND_DTYPES))
     if not isinstance(value, str):
         raise TypeError(f"dtype must be one of {words}, got {value!r}")

@@ -1,4 +1,4 @@
-"""Time windows: checking the user's bounds and converting them to seconds."""
+"""Time windows: check the user's bounds and convert them to seconds."""
 
 import math
 from decimal import Decimal
@@ -16,8 +16,8 @@ def as_window(window: Any, argument: str) -> tuple[float, float] | None:
         argument: Name of the argument, for messages.
 
     Raises:
-        TypeError: It is not a pair, or a bound is neither a number nor text.
-        ValueError: It does not have two bounds, or one is NaN or not a number.
+        TypeError: ``window`` is not a pair, or a bound is neither a number nor text.
+        ValueError: ``window`` does not have two bounds, or one is NaN or not a number.
         OverflowError: A bound is infinite.
     """
     if window is None:
@@ -34,8 +34,8 @@ def bounds_of(window: Any, argument: str) -> tuple[Any, Any]:
     """The two bounds, unconverted.
 
     Raises:
-        TypeError: It is not a pair.
-        ValueError: It does not have two bounds.
+        TypeError: ``window`` is not a pair.
+        ValueError: ``window`` does not have two bounds.
     """
     if isinstance(window, str | bytes | set | frozenset | dict):
         raise TypeError(f"{argument} must be {_ACCEPTED}, got {window!r}")
@@ -75,6 +75,6 @@ def _float_of(bound: Any) -> float:
     if not isinstance(bound, str):
         return float(bound)
     try:
-        return float(Fraction(bound))  # only text may be a fraction
+        return float(Fraction(bound))  # text may be a fraction
     except ValueError:
         return float(bound)  # such as "inf"

@@ -1,4 +1,4 @@
-"""FFmpeg's versions, filters and log level; the memory cache; information on the native parts; tracing."""
+"""Utilities: FFmpeg's versions, filters and log level; the memory cache; information on the native parts; tracing."""
 
 from ._ffmpeg import get_ffmpeg_filters as get_ffmpeg_filters
 from ._ffmpeg import get_ffmpeg_log_level as get_ffmpeg_log_level

@@ -1,4 +1,4 @@
-"""The cache that keeps the memory of freed large buffers for new ones."""
+"""Limits of the memory cache, which keeps the memory of freed large buffers for new ones."""
 
 import operator
 
@@ -19,8 +19,8 @@ def set_memory_cache_limit(num_bytes: int | None) -> None:
     """Set how much memory of freed large buffers this process keeps for new ones.
 
     The default is the environment variable ``SPDL_IO_MEMORY_CACHE``, in bytes, which also applies to worker
-    processes. Without it, the default is 1 GiB or a sixteenth of the available memory (that of the machine, of
-    its control groups, of ``ulimit -v``), whichever is less. The system reclaims cached memory when it runs low.
+    processes. Without it, the default is 1 GiB or a sixteenth of the available memory (the least of the machine's, its
+    control groups' and ``ulimit -v``), whichever is less. The system reclaims cached memory when it runs low.
 
     Args:
         num_bytes: Limit in bytes. Cached memory beyond it is freed now. 0: no cache. ``None``: the default.
@@ -36,7 +36,7 @@ def set_memory_cache_limit(num_bytes: int | None) -> None:
 
 
 def release_memory_cache() -> None:
-    """Return all cached memory to the system now, for example before a long time without loading.
+    """Return all cached memory to the system now, for example before a long phase without loading.
 
     Raises:
         NativeLibraryError: The native part of :mod:`spdl.io` cannot be loaded.

@@ -15,7 +15,7 @@ class LibraryInfo:
         name: Name, such as ``"libavcodec"``.
         version: Version, such as ``"59.37.100"``. For libjpeg-turbo and libdeflate, the version of the headers
             used by the build.
-        path: The file that it was loaded from; empty if unknown.
+        path: Path of the file that it was loaded from; empty if unknown.
     """
 
     name: str
@@ -59,7 +59,7 @@ class NativeInfo:
 
 
 def get_native_info(*, decoders: tuple[str, ...] = (), encoders: tuple[str, ...] = ()) -> NativeInfo:
-    """Load the native parts and describe them. Never raises: the result has the reasons for failures to load.
+    """Load the native parts and describe them. Never raises: if a part cannot be loaded, the result has the reason.
 
     Args:
         decoders: Codecs whose decoders to list, by FFmpeg's names, such as ``"h264"``.
@@ -98,7 +98,7 @@ def get_native_info(*, decoders: tuple[str, ...] = (), encoders: tuple[str, ...]
 def _is_file(path: str, other: str) -> bool:
     try:
         return os.path.samefile(path, other)
-    except OSError:  # one of them is unknown
+    except OSError:  # one of the files does not exist
         return False
 
 

@@ -1,4 +1,4 @@
-"""Recording traces for https://ui.perfetto.dev."""
+"""``tracing`` and the events that it records: traces for https://ui.perfetto.dev."""
 
 import gc
 import math
@@ -32,7 +32,7 @@ def tracing(
         output: Path of the file, which is replaced if it exists, or an open file descriptor, which stays open.
         buffer_size: Size of the buffer, in KiB.
         process_name: Name of the process in the trace. Default: the name of the program.
-        enable: Whether to record. If not, nothing is done.
+        enable: Whether to record. With ``False``, nothing is done.
 
     Raises:
         OSError: The file cannot be written. (A failure to write later, such as a full disk, is logged, and the rest of
@@ -69,10 +69,10 @@ def trace_counter(i: int, val: int | float) -> None:
 
     Args:
         i: Index of the counter, 0 to 7.
-        val: Value from now on. Infinity and NaN cannot be shown, and are ignored.
+        val: New value. Infinity and NaN are ignored.
 
     Raises:
-        RuntimeError: There is no such counter.
+        RuntimeError: ``i`` is not the index of a counter.
     """
     if not isinstance(i, int):
         raise TypeError(f"i must be an int, got {type(i).__name__}")

@@ -30,7 +30,7 @@ class CostBudget(CountingAggregator[T, list[T]]):
             times the number of items, instead of the sum.
         max_items: Maximum number of items in a list. ``None``: no limit but the budget.
         oversized: Policy for an item whose cost alone exceeds the budget. ``"error"``: the stage fails. ``"alone"``: it
-            is emitted in a list of its own, after the open list. ``"drop"``: it is dropped, and counted in
+            is emitted as a list of one item, after the open list. ``"drop"``: it is dropped, and counted in
             ``num_dropped`` and in the stage's statistics.
 
     Attributes:
@@ -96,7 +96,7 @@ class CostBudget(CountingAggregator[T, list[T]]):
         inputs = [self.ages(self._batch.numbers), [0]]
         before = self.flush()
         self.count(1, cost, 0)
-        return Outputs([before, [item]], inputs=inputs)  # type: ignore[list-item]  # None is no output
+        return Outputs([before, [item]], inputs=inputs)  # type: ignore[list-item]  # None is not an output
 
     def __repr__(self) -> str:
         return f"CostBudget({self._max_cost}, padded={self._batch.padded})"

@@ -35,7 +35,7 @@ class CountingAggregator(Aggregator[T, U]):
 
     @property
     def fill_rate(self) -> float:
-        """``num_tokens / (num_tokens + num_padding)``; 1.0 means no padding, also before the first batch."""
+        """``num_tokens / (num_tokens + num_padding)``. 1.0 means no padding; it is also the value before any batch."""
         whole = self.num_tokens + self.num_padding
         return self.num_tokens / whole if whole else 1.0
 

@@ -28,14 +28,14 @@ class LengthBuckets(CountingAggregator[T, list[T]]):
     stream and of each epoch, the incomplete lists are emitted, shortest lengths first.
 
     Args:
-        boundaries: Ascending lengths, never empty.
+        boundaries: Ascending lengths; at least one.
         batch_size: Number of items in a list: one number, or one per bucket (``len(boundaries) + 1`` numbers).
             ``None``: no limit but ``max_cost``.
         max_cost: Maximum padded cost of a list: its longest length times the number of items. ``None``: no limit but
             ``batch_size``.
         length: Function that returns the length of an item, a number >= 0. Called once for each item.
         oversized: Policy for an item whose length exceeds ``max_cost``. ``"error"``: the stage fails. ``"alone"``: it
-            is emitted at once in a list of its own. ``"drop"``: it is dropped, and counted in ``num_dropped`` and in
+            is emitted at once as a list of one item. ``"drop"``: it is dropped, and counted in ``num_dropped`` and in
             the stage's statistics.
 
     Attributes:

@@ -38,7 +38,7 @@ class OpenBatch:
 
     @property
     def is_full(self) -> bool:
-        """Whether no further item fits, whatever its cost. Without padding, an item of cost 0 always fits by cost."""
+        """Whether no further item fits, whatever its cost. Without padding, items of cost 0 always fit the budget."""
         if len(self.items) >= self.max_items:
             return True
         return self.padded and self.largest * (len(self.items) + 1) > self.max_cost

@@ -54,9 +54,9 @@ class Core:
 
     def __init__(self, pipeline_id: int, num_threads: int, num_sources: int, report_failure: FailureReporter) -> None:
         self.pipeline_id = pipeline_id
-        self.num_threads = num_threads  # of the pool; lowered if the system has no more
-        self.report_failure = report_failure  # to the log; not under the lock
-        self.failure_watchers: list[FailureReporter] = []  # the user's; not under the lock
+        self.num_threads = num_threads  # of the pool; lowered if the system cannot start more
+        self.report_failure = report_failure  # reports to the log; not called under the lock
+        self.failure_watchers: list[FailureReporter] = []  # of the user; not called under the lock
         self.lock = new_lock()
         self.ledger = Ledger(num_sources)
         self.places = Places()
@@ -72,28 +72,28 @@ class Core:
         self.ended_at: float | None = None
         self.num_failures = 0  # number of failed items of all stages
         self.limit: Limit | None = None  # the pipeline's max_failures
-        self.crossing_failure: FailureRecord | None = None  # exceeded the limit; for a rate, the newest
+        self.crossing_failure: FailureRecord | None = None  # it exceeded the limit; for a rate, the newest
         self.stage_failures: list[tuple[str, BaseException]] = []
         #: Generators to close and futures to cancel: runs user code, so a thread does it when it has released the lock.
         self.to_close: deque[Callable[[], Any]] = deque()
         self.given_up: set[object] = set()  # threads and futures abandoned by a join; used by joins only
         self.turns = Turns()
         self._is_broken = False
-        #: Whether a stage of which every call has failed fails. Not in a worker: others may have had more luck.
+        #: Whether a stage fails if all its calls have failed. False in a worker: calls in other workers may succeed.
         self.judges_stages = True
         self.is_resumed = False
 
     # -- lanes, before the start
 
     def shared_lane(self, make: Callable[[Core], L]) -> L:
-        """Return a lane that a pipeline has one of, such as the pool. The first call makes it: ``make(engine)``."""
+        """Return a lane that exists once per pipeline, such as the pool. The first call makes it: ``make(engine)``."""
         lane: Any = self._shared_lanes.get(make)
         if lane is None:
             lane = self._shared_lanes[make] = self.add_lane(make(self))
         return lane  # type: ignore[no-any-return]
 
     def add_lane(self, lane: L) -> L:
-        """Start, stop and join a lane with the pipeline."""
+        """Add a lane: it is started, stopped and joined with the pipeline."""
         self.lanes.append(lane)
         return lane
 
@@ -162,7 +162,7 @@ class Core:
             self._stop_lanes()
 
     def _judge_paths(self) -> None:
-        """If nothing at all came out of the pipeline: the stages of paths of which every call has failed are why."""
+        """If the pipeline had no outputs, fail those stages of paths whose calls have all failed."""
         last = self.nodes[-1].inboxes[0]
         if last.num_get + len(last.items) > last.num_marks:
             return
@@ -224,12 +224,12 @@ class Core:
     # -- user code that must not run under the lock
 
     def tell_failure(self, failure: Failure) -> None:
-        """Report a failed item to the log and to those who watch."""
+        """Report a failed item to the log and to the failure watchers."""
         self.report_failure(failure)
         self.watch_failure(failure)
 
     def watch_failure(self, failure: Failure) -> None:
-        """Report a failed item that its worker has logged."""
+        """Report a failed item to the failure watchers only: its worker has already logged it."""
         for watch in self.failure_watchers:
             watch(failure)
 

@@ -85,7 +85,7 @@ def take_calls(engine: Engine) -> tuple[CallInFlight, ...]:
 
 
 def graph_of(engine: Core) -> list[tuple[StageInfo, tuple[str, ...]]]:
-    """Return the stages in order of their ids, each with the ids of those that it reads."""
+    """Return the stages in order of their ids, each with the ids of the stages that it reads from."""
     nodes = sorted(engine.nodes, key=lambda node: int(node.info.stage_id))
     return [(node.info, tuple(channel.producer.info.stage_id for channel in node.inboxes)) for node in nodes]
 
@@ -103,7 +103,7 @@ def _counts_of(node: Node, now: float, engine: Engine, open_time: float) -> Node
         num_calls = num_emitted = engine.num_items
     elif (num_issued := node.num_issued) is not None:
         num_calls = num_issued
-        num_emitted = num_issued - counters.num_dropped  # without those that are excluded
+        num_emitted = num_issued - counters.num_dropped  # without excluded items
     return NodeCounts(
         info=node.info,
         num_calls=num_calls,

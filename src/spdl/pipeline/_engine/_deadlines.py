@@ -1,4 +1,4 @@
-"""Deadlines of calls on threads, which cannot be interrupted, and of aggregates; and what looks regularly for stalls.
+"""Deadlines of calls on threads, which cannot be interrupted, and of aggregates; and the periodic check for stalls.
 
 One thread waits for the nearest deadline of all running calls. A call that has not returned by then is *given up*: its
 item fails, its slot is freed, and its result is discarded. If a call ends just as its deadline passes, the first thread
@@ -56,7 +56,7 @@ class Flushed(Protocol):
 
 
 class Patrol(Protocol):
-    """What is called regularly, on the deadlines thread."""
+    """An object that is called at intervals, on the deadlines thread."""
 
     interval: float
 
@@ -67,7 +67,7 @@ class Patrol(Protocol):
         """Not under the lock."""
 
     def stop(self) -> None:
-        """It is called no more. Never blocks."""
+        """Called after the last ``look``. Never blocks."""
 
 
 class Deadlines(Lane):
@@ -90,7 +90,7 @@ class Deadlines(Lane):
         self._is_patrolling = False
 
     def call_regularly(self, patrol: Patrol) -> None:
-        """Call ``patrol.look`` regularly. Before the start."""
+        """Call ``patrol.look`` at intervals. Must be called before the start."""
         self._patrol = patrol
 
     def start(self) -> None:

@@ -1,4 +1,4 @@
-"""Items that a source leaves out: they are consumed instead of given (``spdl.pipeline.defs.Exclude``)."""
+"""Excluded items of a source: they are consumed instead of emitted (``spdl.pipeline.defs.Exclude``)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Exclusion:
     Args:
         engine: The engine.
         number: Number of the source.
-        excludes: Whether an item is left out.
-        counters: Of the source's node.
+        excludes: Returns whether an item is left out.
+        counters: Counters of the source's node.
     """
 
     __slots__ = ("counters", "engine", "excludes", "number")
@@ -33,7 +33,7 @@ class Exclusion:
         self.counters = counters
 
     def without(self, iterator: Iterator[Any]) -> Generator[Any, None, None]:
-        """The other items."""
+        """Yield the items that are not excluded."""
         try:
             while True:
                 value = next(iterator, _EXHAUSTED)
@@ -60,7 +60,7 @@ class Exclusion:
                 await aclose()
 
     def consume_next(self) -> None:
-        """The next position is issued and consumed at once."""
+        """Issue the next position and consume it at once."""
         with self.engine.lock:
             positions = self.engine.ledger.sources[self.number]
             positions.pending.add(positions.next_index)  # so that a source that refills replaces it

@@ -1,4 +1,4 @@
-"""Failed items: how they are reported, and the records that are kept of them."""
+"""Failed items: reporting them, and the records that the engine keeps about them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FailureReporter: TypeAlias = "Callable[[Failure], None]"
 
 
 class FailureRecord(NamedTuple):
-    """A failed item, as it is kept."""
+    """A failed item, in the form that is kept."""
 
     stage: str
     origin: object
@@ -50,7 +50,7 @@ class FailureRecord(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A failed item, as it is reported: with what must not be kept."""
+    """A failed item, in the form that is reported: it also refers to objects that must not be kept."""
 
     stage: StageInfo | str
     origin: Origin  # of this pipeline
@@ -67,7 +67,7 @@ def as_stage_failure(exc: BaseException, what: str) -> Exception:
     if isinstance(exc, Exception):
         add_note(exc, f"in {what}")
         return exc
-    failure = PipelineError(f"{what} raised {name_of(exc)}, which is no ordinary exception; the stage is stopped")
+    failure = PipelineError(f"{what} raised {name_of(exc)}, which is not an Exception; the stage is stopped")
     failure.__cause__ = exc
     return failure
 
@@ -83,7 +83,7 @@ def chain(error: Exception, cause: Exception) -> None:
 
 
 def no_success(stage: StageInfo, num_failures: int, newest: FailureRecord | None) -> NoSuccessError:
-    """Return the error of a stage of which every call has failed."""
+    """Return the error of a stage whose calls have all failed."""
     text = f"all {num_failures} calls of stage {stage} failed, and nothing came out of it"
     if num_failures == 1:
         text = f"the only call of stage {stage} failed, and nothing came out of it"
@@ -130,17 +130,17 @@ def _clear_frames(error: BaseException) -> None:
         return
     _clear_ended(first)
     shorter = _without_repetitions(first)
-    if shorter is not first and _traceback_of(error) is first:  # else another thread has raised it meanwhile
+    if shorter is not first and _traceback_of(error) is first:  # otherwise another thread has raised it again
         BaseException.with_traceback(error, shorter)  # bypasses __setattr__, which may raise (frozen dataclasses)
 
 
 def _without_repetitions(first: TracebackType) -> TracebackType:
-    """Return the traceback up to the start of a call that is one too many.
+    """Return the traceback, cut before the call start that exceeds the limit.
 
-    A shorter one is made anew. The interpreter prints a traceback without holding references to its parts: if
-    ``tb_next`` of one is changed meanwhile, on another thread, it reads memory that was freed.
+    A shorter traceback is a new object. The interpreter prints a traceback without holding references to its parts: if
+    another thread changes a ``tb_next`` at that time, the interpreter reads freed memory.
     """
-    code = first.tb_frame.f_code  # of the engine or an executor: it recurs at each start of a call
+    code = first.tb_frame.f_code  # a function of the engine or an executor, which appears at each start of a call
     kept = [first]
     num_begun = 0
     while (each := kept[-1].tb_next) is not None:
@@ -161,9 +161,9 @@ def _clear_ended(first: TracebackType) -> None:
     """Clear the frames that have ended, as ``traceback.clear_frames`` does from Python 3.13 on.
 
     The traceback may have frames of suspended generators and coroutines: they caught the exception, and the same object
-    was raised again elsewhere. Before 3.13, ``frame.clear()`` closes them. Their users lose the rest of what they would
-    have given. And because ``clear`` holds no reference to a generator, another thread that drops the last one
-    meanwhile frees the memory in which the generator runs.
+    was raised again elsewhere. Before 3.13, ``frame.clear()`` closes them, and their users lose the remaining values.
+    Also, ``clear`` holds no reference to a generator: if another thread drops the last reference at that time, the
+    memory in which the generator runs is freed.
     """
     if sys.version_info >= (3, 13):
         traceback.clear_frames(first)
@@ -176,7 +176,7 @@ def _clear_ended(first: TracebackType) -> None:
 
 
 def _has_ended(frame: FrameType) -> bool:
-    """Whether nothing executes the frame, now or later: then the frame object owns its code and its variables."""
+    """Return whether nothing executes the frame, now or later: the frame object then owns its code and variables."""
     code = frame.f_code
     return any(each is code for each in gc.get_referents(frame))
 

@@ -36,7 +36,7 @@ def build_graph(config: PipelineConfig[Any], options: GraphOptions) -> Engine:
     graph.add(sink, [tail], [], graph.wire(info, "sink", capacity))
     if engine.places.are_needed or options.keeps_keys:
         keep_places(engine)
-    elif options.is_recorded:  # without the keys, which a log does not have
+    elif options.is_recorded:  # without keys: a provenance log does not contain them
         engine.ledger.tracks_epochs = True
     engine.num_live = len(engine.nodes)
     for node in engine.nodes:
@@ -45,7 +45,7 @@ def build_graph(config: PipelineConfig[Any], options: GraphOptions) -> Engine:
 
 
 def keep_places(engine: Engine) -> None:
-    """Keep what the places of items are found by, from the start on."""
+    """Make the engine record what it needs to find the places of items. Call before the start."""
     engine.ledger.tracks_epochs = True
     for node in engine.nodes:
         if isinstance(node, SourceNode):
@@ -53,7 +53,7 @@ def keep_places(engine: Engine) -> None:
 
 
 def run_in_background(engine: Engine, name: str, make: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a coroutine beside the pipeline, until all of its stages have ended. Before the start."""
+    """Run a coroutine beside the pipeline, until all of its stages have ended. Call before the start."""
     engine.shared_lane(LoopLane).run_in_background(name, make)
 
 

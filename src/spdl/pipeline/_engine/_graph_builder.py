@@ -1,4 +1,4 @@
-"""``GraphBuilder``: what the kinds of stages build their nodes with. Starts nothing.
+"""``GraphBuilder``: the functions in ``_kinds`` build nodes, channels and lanes with it. Starts nothing.
 
 Stage ids are assigned in this order: source, stages, sink; a merge before its sub-pipelines; for path variants the
 router, then the stages of the paths, then the merge.
@@ -55,7 +55,7 @@ class GraphOptions:
     make_exclusion: Callable[[Exclude[Any]], Callable[[Any], bool]]
 
 
-#: ``add(graph, config, capacity)`` adds what a pipeline begins with, and returns its output.
+#: ``add(graph, config, capacity)`` adds the source or merge of a pipeline, and returns its output channel.
 AddSource: TypeAlias = "Callable[[GraphBuilder, Any, int], Channel]"
 #: ``add(graph, config, tail, out)`` adds the nodes between two channels.
 AddStage: TypeAlias = "Callable[[GraphBuilder, Any, Channel, Channel], None]"
@@ -88,12 +88,12 @@ class GraphBuilder:
         self.kinds = kinds
         self.next_id = options.first_stage_id
         self.num_sources = 0
-        self.refill: Refill | None = None  # of the only source, if it refills
+        self.refill: Refill | None = None  # of the source, if it is the only one and refills
         if is_limited(options.max_failures) and not isinstance(options.max_failures, Rate):
             engine.limit = Limit(options.max_failures, is_own=False)
 
     def limit(self) -> Limit | None:
-        """Return the pipeline's limit, as one of its stages has it: a window is each stage's own."""
+        """Return the pipeline's limit for one stage: with a rate, each stage has its own window."""
         rate = self.options.max_failures
         return RateLimit(rate) if isinstance(rate, Rate) else self.engine.limit
 
@@ -120,7 +120,7 @@ class GraphBuilder:
     # -- names and nodes
 
     def info(self, name: str, concurrency: int = 1, *, stage_id: int | None = None) -> StageInfo:
-        """Name the next stage."""
+        """Return the identity of the next stage, with the next stage id."""
         if stage_id is None:
             stage_id = self.next_id
             self.next_id += 1
@@ -189,5 +189,5 @@ class GraphBuilder:
 
 
 def is_limited(value: MaxFailures) -> bool:
-    """Whether ``max_failures`` is a limit."""
+    """Return whether ``max_failures`` is a limit, that is, not negative."""
     return not (isinstance(value, int) and value < 0)

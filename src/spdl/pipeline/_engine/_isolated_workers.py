@@ -47,7 +47,7 @@ class IsolatedWorker(Protocol):
         """
 
     def is_alive(self) -> bool:
-        """Whether it can take another call."""
+        """Whether the child can take another call."""
 
     def call(self, value: Any, timeout: float | None) -> IsolatedReply:
         """Run the op on an item.

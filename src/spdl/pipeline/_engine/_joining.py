@@ -1,4 +1,4 @@
-"""Joins what a pipeline has started, and names the calls that do not return."""
+"""Joins the lanes of a pipeline, and names the calls that do not return."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOG = logging.getLogger("spdl.pipeline")
 
 #: A join that takes longer logs what it waits for, in seconds.
 _SILENT_SECONDS = 0.5
-#: The same after Ctrl-C: whoever has pressed it wants to know at once. Most calls return sooner.
+#: The same after Ctrl-C: the user wants to know soon. Most calls return earlier.
 _INTERRUPTED_SECONDS = 0.1
 #: How long to wait for a source that is blocked in ``next``, in seconds.
 _SHORT_TIMEOUT = 1.0
@@ -100,7 +100,7 @@ class Joining:
         self.short_deadline = min(self.deadline, perf_counter() + _SHORT_TIMEOUT)
 
     def extend(self, seconds: float) -> None:
-        """Allow that much time from now on, but never more than ``timeout``."""
+        """Allow ``seconds`` from now on, but in total never more than ``timeout``."""
         self.deadline = max(self.deadline, perf_counter() + min(self.timeout, seconds))
 
     def wait(self, wait: Callable[[float], bool], until: float | None = None) -> bool:
@@ -135,7 +135,7 @@ class Joining:
         return True
 
     def has_ended(self, thread: EngineThread | None, until: float | None = None) -> bool:
-        """Join a thread. Returns False if it is abandoned now; True too if an earlier join abandoned it."""
+        """Join a thread. Returns False if this join abandons it; True if it has ended or was abandoned before."""
         given_up = self.given_up
         if thread is None or thread is threading.current_thread() or thread.ident is None or thread in given_up:
             return True
@@ -158,7 +158,7 @@ class Joining:
 
 
 def _is_interrupted() -> bool:
-    """Whether the join is due to a Ctrl-C: one that is being handled, or one that has ended the program."""
+    """Return whether the join is due to a Ctrl-C that is being handled or has ended the program."""
     error = sys.exception()
     while error is not None:
         if isinstance(error, KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""The keys of pending items: what the source gave, where it is a number or a text."""
+"""The keys of pending items: the values from the source, if they are numbers or texts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Keys:
     """Keeps the keys of one source. Written on its thread or task; ``of`` is read under the lock.
 
     Attributes:
-        of: Key by index. Items that have none are not in it.
+        of: Key by index. Does not contain items without a key.
     """
 
     __slots__ = ("engine", "limit", "number", "of")
@@ -33,7 +33,7 @@ class Keys:
         self.limit = _LEAST
 
     def kept(self, iterator: Iterator[Any]) -> Generator[Any, None, None]:
-        """The same items, with their keys kept."""
+        """Yield the items of ``iterator``, and keep their keys."""
         try:
             while True:
                 value = next(iterator, _EXHAUSTED)

@@ -49,21 +49,21 @@ class OpenCall(NamedTuple):
 
 
 class Lane:
-    """Where calls run, or what feeds them. Base class: each method does nothing, and a lane overrides what it needs.
+    """Base class of lanes, which run calls or feed them. Each method does nothing; a lane overrides what it needs.
 
     The engine calls, in this order: ``prepare``, ``start`` and ``wait_started``; ``request_stop`` if the pipeline is
     stopped; ``stop`` when all nodes have ended; ``join``, any number of times; ``forget``.
     """
 
     rank: ClassVar[Rank] = Rank.THREADS
-    #: Whether it has child processes that ``multiprocessing`` terminates at interpreter exit.
+    #: Whether the lane has child processes that ``multiprocessing`` terminates at interpreter exit.
     has_child_processes: ClassVar[bool] = False
 
     def prepare(self) -> None:
         """Called before any lane is started: no thread of the pipeline is running."""
 
     def start(self) -> None:
-        """Start the threads. A stop may have come before."""
+        """Start the threads. A stop may have been requested before."""
 
     def wait_started(self, timeout: float | None) -> bool:
         """Wait until lanes of higher rank may start. Returns False if it takes longer than ``timeout`` seconds."""
@@ -73,7 +73,7 @@ class Lane:
         """Under the lock: all nodes have been cancelled, and no more calls will be claimed. Never blocks."""
 
     def stop(self) -> None:
-        """Under the lock: all nodes have ended, and so may the threads. Idempotent. Never blocks."""
+        """Under the lock: all nodes have ended, so the threads may end. Idempotent. Never blocks."""
 
     def join(self, joining: Joining) -> None:
         """Wait for the threads and the calls. Reports those that do not finish in time to ``joining``."""
@@ -83,7 +83,7 @@ class Lane:
         return ()
 
     def running(self) -> Sequence[RunningCall]:
-        """Return the open calls for people: with their items and stacks. Not under the lock: runs ``repr``."""
+        """Return the open calls for reports, with their items and stacks. Not under the lock: runs ``repr``."""
         found = []
         for ticket, thread_id, stack_of, _ in self.open_calls():
             stack = "" if stack_of is None else stack_of()
@@ -130,11 +130,11 @@ class CallLane(Lane):
         raise NotImplementedError
 
     def lose_call(self, ticket: Ticket) -> bool:
-        """Forget a call that was given up. True: the caller must call ``start_worker``, without the lock."""
+        """Forget a call that was given up. If True, the caller must call ``start_worker``, without the lock."""
         raise NotImplementedError
 
     def start_worker(self) -> None:
-        """Not under the lock: start the thread that takes the place of one that was lost."""
+        """Not under the lock: start the thread that replaces a lost one."""
         raise NotImplementedError
 
 

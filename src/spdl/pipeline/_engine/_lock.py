@@ -1,8 +1,8 @@
-"""The locks of the engine: that of its scheduling state, and those that its threads sleep on.
+"""The locks of the engine: the lock of its scheduling state, and the locks that its threads sleep on.
 
-On Python without the GIL, a ``threading.Lock`` that is taken yields its core 40 times before it sleeps, so that beside
-other load every wake-up waits for many time slices. There the engine has a lock of its own, whose waiters sleep at
-once. With the GIL, ``threading.Lock`` does that, and takes less time.
+On Python without the GIL, a thread that waits for a ``threading.Lock`` yields its core 40 times before it sleeps, so
+with other load on the machine every wake-up waits for many time slices. There the engine uses its own lock, whose
+waiters sleep at once. With the GIL, a ``threading.Lock`` does the same, and is faster.
 """
 
 from __future__ import annotations

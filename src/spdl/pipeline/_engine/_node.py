@@ -26,7 +26,7 @@ class Turns:
     __slots__ = ("is_taken", "waiting")
 
     def __init__(self) -> None:
-        self.is_taken = False  # stays True if the engine breaks meanwhile
+        self.is_taken = False  # stays True if the engine breaks while the node advances
         self.waiting: deque[Node] = deque()
 
 
@@ -55,7 +55,7 @@ class Node:
 
     #: Where its calls run.
     runs_on: Place = "engine"
-    #: The stages inside, if there are any: all stages of all paths, with their routers and merges.
+    #: The stages inside this one, if any: all stages of all paths, with their routers and merges.
     members: Sequence[Node] = ()
 
     def __init__(self, engine: Core, info: StageInfo) -> None:
@@ -119,7 +119,7 @@ class Node:
         return found
 
     def num_free(self) -> int:
-        """Number of inputs that could start at once. A source may run ahead by that many."""
+        """Number of calls that could start at once. A source may run ahead by this many items."""
         return 0
 
     @property
@@ -128,7 +128,7 @@ class Node:
 
     @property
     def num_issued(self) -> int | None:
-        """Number of items that a source has made; ``None``: it is no source."""
+        """Number of items that a source has made; ``None``: the node is not a source."""
         return None
 
     @property
@@ -144,11 +144,11 @@ class Node:
 
     @property
     def num_dropped(self) -> int:
-        """Number of items of which nothing goes on."""
+        """Number of items dropped on purpose: they have no output."""
         return self.counters.num_dropped
 
     def error_if_only_failed(self) -> Exception | None:
-        """Return the error of a stage of which every call has failed."""
+        """Return the error of a stage whose calls have all failed; ``None`` for other stages."""
         return None
 
     # -- the end
@@ -190,7 +190,7 @@ class Node:
         """Part of ``cancel``: clear the state of the subclass and ask the lane to cancel running calls."""
 
     def break_off(self) -> None:
-        """Part of the end of a broken engine: start no call, and wake whoever waits."""
+        """Part of the end of a broken engine: start no more calls, and wake all waiting threads and tasks."""
 
     def forget(self) -> None:
         """Drop references to user objects after all threads have ended; the node itself stays alive for statistics."""

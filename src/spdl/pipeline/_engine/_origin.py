@@ -56,7 +56,7 @@ class Branch:
         self.open = True  # more outputs may come
         self.on_gone = on_gone  # called instead of releasing the parent
         self.batch: object = None  # batched path variants: the batch that the sub-batch belongs to
-        # The next two are of a ledger that tracks parts: see ``Ledger.track``.
+        # The next two are used by a ledger that tracks parts: see ``Ledger.track``.
         self.parts: set[int] | None = None  # numbers of the live outputs
         self.done: tuple[range, ...] = ()  # outputs that were consumed before the pipeline was resumed
 
@@ -77,7 +77,7 @@ class Branch:
         return True
 
     def done_parts(self) -> list[tuple[int, int]]:
-        """The consumed outputs, as ``[start, stop)``: those made and not live, and those that were done before."""
+        """Return the consumed outputs, as ``[start, stop)``: those made and not live, and those of earlier runs."""
         assert self.parts is not None
         made = self.num_outputs
         found: list[tuple[int, int]] = []
@@ -101,7 +101,7 @@ class Part:
 
 Root: TypeAlias = "int | SourcePosition"
 Origin: TypeAlias = "int | SourcePosition | Part | tuple[Origin, ...]"
-#: A source, an index of it, and the number of the output at each call with several outputs on the way.
+#: A source, an index in it, and the number of the output at each call with several outputs on the way.
 Path: TypeAlias = tuple[int, ...]
 
 
@@ -110,7 +110,7 @@ def path_of(origin: Origin) -> Path | None:
     numbers: list[int] = []
     while isinstance(origin, Part):
         if origin.branch.on_gone is not None:
-            return None  # path variants take it when they join the batch, before the consumer has it
+            return None  # path variants remove such a part when they join the batch, before the consumer gets it
         numbers.append(origin.index)
         origin = origin.branch.parent
     if isinstance(origin, SourcePosition):
@@ -125,13 +125,13 @@ class Ledger:
 
     def __init__(self, num_sources: int) -> None:
         self.sources = [Positions() for _ in range(num_sources)]
-        self.pending = self.sources[0].pending  # origins that are an ``int`` are of the only source; for speed
+        self.pending = self.sources[0].pending  # an ``int`` origin belongs to the only source; kept here for speed
         self.branches: set[Branch] | None = None  # the live ones; ``None``: not tracked
         self.tracks_epochs = False
         self.rest: dict[Path, tuple[range, ...]] = {}  # parts done before the resume, of calls that have not begun
 
     def track(self) -> None:
-        """Remember, from now on, which outputs of a call are consumed, and which epoch a position is in."""
+        """Track, from now on, which outputs of a call are consumed, and which epoch a position is in."""
         self.branches = set()
         self.tracks_epochs = True
 
@@ -146,7 +146,7 @@ class Ledger:
         return branch
 
     def done_parts(self) -> dict[Path, list[tuple[int, int]]]:
-        """The consumed parts of all pending positions, by the path of the call, as ``[start, stop)``."""
+        """Return the consumed parts of all pending positions, by the path of the call, as ``[start, stop)``."""
         found = {key: [(each.start, each.stop) for each in done] for key, done in self.rest.items()}
         for branch in self.branches or ():
             if (done := branch.done_parts()) and (path := path_of(branch.parent)) is not None:
@@ -188,12 +188,12 @@ class Ledger:
             origin = rest.pop()
 
     def end_epoch(self) -> None:
-        """The consumer has read the end of an epoch, which is the same for all sources."""
+        """Record that the consumer has read the end of an epoch, which ends for all sources."""
         for positions in self.sources:
             positions.end_epoch()
 
     def end_branch(self, branch: Branch) -> None:
-        """No more outputs will come from ``branch``."""
+        """Record that ``branch`` will have no more outputs."""
         branch.open = False
         if branch.live == 0:
             if branch.parts is not None and self.branches is not None:

@@ -1,11 +1,12 @@
-"""The passes over one source: from the beginning, or as a resumed pipeline goes on with them.
+"""The passes over one source: from the beginning, or continued by a resumed pipeline.
 
-A pass that was begun before has *holes*: positions that were issued and not consumed. They are issued again, in
-ascending order, and then the positions from ``high`` on, which never were. How a source gets there depends on its kind:
+A pass that was begun in an earlier run has *holes*: positions that were issued and not consumed. They are issued again,
+in ascending order; then come the positions from ``high`` on, which were never issued. How a position is found depends
+on the kind of the source:
 
 - ``indexed``: by ``source[position]``;
-- ``stateful``: from the newest saved state at or before the first hole, passing over what is consumed;
-- ``iterable``: from the beginning, passing over what is consumed.
+- ``stateful``: from the newest saved state at or before the first hole, skipping consumed items;
+- ``iterable``: from the beginning, skipping consumed items.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ __all__ = ["CapturedSource", "Passes", "Plan", "SourceKind", "has_state", "rank_
 SourceKind: TypeAlias = Literal["indexed", "stateful", "iterable"]
 
 _EXHAUSTED: Final = object()
-#: A state of the source is saved at most so often that this share of the time goes into it.
+#: Maximum share of the time that is spent on saving states of the source.
 _SNAPSHOT_SHARE: Final = 0.01
 #: Maximum number of saved states of a source. If there are more, every other one is dropped.
 _MOST_SNAPSHOTS: Final = 64
@@ -49,7 +50,7 @@ class Plan(NamedTuple):
     """A pass that was begun before the pipeline was resumed.
 
     ``order``: for a source of several ranks, the global positions that it issues, instead of its own.
-    ``document``: what the state said about it, as it is.
+    ``document``: the part of the state that describes it, unchanged.
     """
 
     epoch: int
@@ -59,11 +60,11 @@ class Plan(NamedTuple):
     iterator: tuple[int, dict[str, Any]] | None
     order: Sequence[int] | None
     document: dict[str, Any]
-    num_lost: int = 0  #: positions that were lost, of a source that refills
+    num_lost: int = 0  #: number of lost positions, for a source that refills
 
 
 class Snapshot(NamedTuple):
-    """The state of a source before an item. At the end of a pass, it is that of the next epoch."""
+    """The state of a source before an item. At the end of a pass, it is the state of the next epoch."""
 
     epoch: int
     next_index: int  # of that item
@@ -71,7 +72,7 @@ class Snapshot(NamedTuple):
 
 
 class CapturedSource(NamedTuple):
-    """What a state needs to know of a source, copied under the lock."""
+    """What a state needs to know about a source, copied under the lock."""
 
     pending: list[int]
     starts: list[int]
@@ -80,7 +81,7 @@ class CapturedSource(NamedTuple):
     entered: int | None
     plans: list[Plan]
     snapshots: list[Snapshot]
-    lost: dict[int, int]  #: by epoch: positions that were lost, of a source that refills
+    lost: dict[int, int]  #: by epoch: number of lost positions, for a source that refills
 
 
 class Passes:
@@ -119,10 +120,10 @@ class Passes:
         self.is_continuous = is_continuous
         self.kind: SourceKind = "iterable"
         self.is_watched = False  # whether to look for states of the source or its iterators, and save them
-        self.owner: Any = None  # of the state: the source or its iterator; ``None``: there is none
+        self.owner: Any = None  # the object that has the state: the source or its iterator; ``None``: there is no state
         self.get_at: Callable[[int], Any] | None = None  # the item at a global position
         self.set_epoch: Callable[[int], Any] | None = None
-        self.first_epoch = 0  # where the source has no number
+        self.first_epoch = 0  # number of the first epoch, if the source does not number its epochs
         self.next_epoch = 0
         self.plans: dict[int, Plan] = {}  # by epoch
         self.entered: int | None = None  # the newest epoch that has begun
@@ -131,12 +132,12 @@ class Passes:
         if callable(getattr(type(source), "set_epoch", None)):
             self.set_epoch = source.set_epoch
         self.rank, self.world = rank_and_world(source)
-        self.rng_epoch: int | None = None  # what places have as the epoch, if not its number
-        self.keys: Keys | None = None  # what the source gave; ``None``: not kept
-        self.given: Sequence[ItemPlace] | None = None  # the places, of a replay
+        self.rng_epoch: int | None = None  # the epoch in places, if it is not the number of the epoch
+        self.keys: Keys | None = None  # the values that the source gave; ``None``: not kept
+        self.given: Sequence[ItemPlace] | None = None  # the places of the items, in a replay
         self.refill: Refill | None = None
         self.replace: Callable[[int], Any] | None = None  # the item of a spare, by its global position
-        self.exclusion: Exclusion | None = None  # of items that are consumed instead of given
+        self.exclusion: Exclusion | None = None  # consumes excluded items instead of emitting them
 
         self.number_epochs()
 
@@ -145,12 +146,12 @@ class Passes:
         return self.engine.ledger.sources[self.number]
 
     def number_epochs(self) -> None:
-        """Number the epochs from that of the source, if it has one. Nothing has begun yet."""
+        """Number the epochs from the source's epoch, if it has one. Called before the first pass."""
         epoch = getattr(self.source, "epoch", None) if self.set_epoch is not None else None
         self.next_epoch = self.positions.epoch = epoch if type(epoch) is int else self.first_epoch
 
     def resume(self, plans: list[Plan]) -> None:
-        """Go on with these passes, and then with the next one. Under the lock, before the start."""
+        """Continue with these passes, and then with the next one. Under the lock, before the start."""
         self.engine.is_resumed = True
         self.plans = {plan.epoch: plan for plan in plans}
         self.next_epoch = self.positions.epoch = plans[0].epoch
@@ -176,7 +177,7 @@ class Passes:
         return self.replayed(plan, start)
 
     def refilled(self, plan: Plan | None, start: int, refill: Refill) -> Generator[Any, None, None]:
-        """The items of a pass, and then one for each that is lost."""
+        """Yield the items of a pass, and then one spare for each lost item."""
         yield from iter(self.source) if plan is None else chain.from_iterable(self.indexed(plan, start))
         assert self.replace is not None
         positions = self.positions
@@ -184,7 +185,7 @@ class Passes:
             yield self.replace(self.global_position(positions.next_index - start, plan))
 
     def begin_async(self) -> AsyncIterator[Any]:
-        """The same for an async source."""
+        """Same as ``begin``, for an async source."""
         plan, start = self.enter()
         iterator: AsyncIterator[Any] = aiter(self.source)
         if plan is not None:
@@ -194,7 +195,7 @@ class Passes:
         return iterator if self.keys is None else self.keys.kept_async(iterator)
 
     def enter(self) -> tuple[Plan | None, int]:
-        """Note that the next pass begins, and tell the source which one it is."""
+        """Record that the next pass begins, and pass its epoch to the source."""
         if self.entered is None and not self.plans:
             self.number_epochs()
         epoch = self.next_epoch
@@ -218,12 +219,12 @@ class Passes:
         return plan, start
 
     def jump(self, index: int) -> None:
-        """The next item has this index."""
+        """Give the next item this index."""
         with self.engine.lock:
             self.positions.jump(index)
 
     def open(self, state: dict[str, Any] | None) -> Iterator[Any]:
-        """Iterate the source, from a state of its own if it has one."""
+        """Iterate the source, from its saved state if there is one."""
         source = self.source
         if not self.is_watched:
             return iter(source)
@@ -247,7 +248,7 @@ class Passes:
         return iterator
 
     def indexed(self, plan: Plan, start: int) -> Iterator[Iterator[Any]]:
-        """The items of a pass, in several iterators. The caller asks for one when the one before is exhausted."""
+        """Yield iterators over the items of a pass. The caller exhausts each before it takes the next."""
         source, order = self.source, plan.order
         size = self.size_of(plan)
         self.check_size(plan, size + plan.num_lost)
@@ -270,11 +271,11 @@ class Passes:
             yield items(hole)
         self.jump(start + plan.high)
         iterate_from = getattr(source, "iterate_from", None)
-        # Samplers compute many items at once. A thousand million may be left, so it matters.
+        # Samplers compute many items at once. There may be a billion items left, so this matters.
         yield iterate_from(plan.high) if order is None and iterate_from else items(range(plan.high, size))
 
     def size_of(self, plan: Plan | None) -> int:
-        """Return the number of items of a pass, without spares. Of an indexed source."""
+        """Return the number of items of a pass over an indexed source, without spares."""
         order = None if plan is None else plan.order
         return len(self.source) if order is None else len(order)
 
@@ -286,7 +287,7 @@ class Passes:
             )
 
     def replayed(self, plan: Plan, start: int) -> Generator[Any, None, None]:
-        """Iterate from a saved state or the beginning, and pass over what is consumed."""
+        """Iterate from a saved state or the beginning, and skip consumed items."""
         position, state = (0, None) if plan.iterator is None else plan.iterator
         iterator = self.open(state)
         try:
@@ -331,14 +332,14 @@ class Passes:
             if (aclose := getattr(iterator, "aclose", None)) is not None:
                 await aclose()
 
-    # -- what is done with each item, and places
+    # -- processing of each item, and places
 
     def exclude(self, excludes: Callable[[Any], bool], counters: Counters) -> None:
-        """Consume the items of which ``excludes`` is true instead of giving them. Before the start."""
+        """Consume items for which ``excludes`` returns true, instead of emitting them. Call before the start."""
         self.exclusion = Exclusion(self.engine, self.number, excludes, counters)
 
     def keep_keys(self) -> None:
-        """Keep what the source gives, where it is a number or a text, while it is pending. Before the start."""
+        """Keep the keys (values that are numbers or texts) of pending items. Call before the start."""
         self.keys = Keys(self.engine, self.number)
 
     def place(self, index: int) -> ItemPlace:
@@ -352,7 +353,7 @@ class Passes:
         return ItemPosition(epoch, position, self.number, None if self.keys is None else self.keys.of.get(index))
 
     def global_position(self, position: int, plan: Plan | None) -> int:
-        """Return the position in the order of all ranks. Those of spares follow all others."""
+        """Return the position in the order of all ranks. Positions of spares follow all others."""
         order = None if plan is None else plan.order
         if self.refill is not None:
             num_own = self.refill.planned if order is None else len(order)
@@ -361,7 +362,10 @@ class Passes:
         return self.rank + self.world * position if order is None else order[position]
 
     def places_of(self, origins: tuple[Any, ...]) -> tuple[int, list[int]] | None:
-        """Return the epoch and the global positions of pending indices; ``None``: not that simple. Under the lock."""
+        """Return the epoch and the global positions of pending indices. Under the lock.
+
+        ``None``: they cannot be computed this simply, for example because several epochs are live.
+        """
         if len(self.positions.starts) != 1 or self.plans or self.refill is not None or set(map(type, origins)) != {int}:
             return None
         epoch = self.positions.epoch if self.rng_epoch is None else self.rng_epoch
@@ -373,9 +377,9 @@ class Passes:
     # -- states of the source
 
     def watched(self, iterator: Iterator[Any], start: int, position: int) -> Generator[Any, None, None]:
-        """The rest of a pass, with states saved on the way."""
+        """Yield the rest of a pass, and save states on the way."""
         index = start + position
-        # Where the epoch is told, a new pass needs no state, and some sources still have that of the old one's end.
+        # With ``set_epoch`` a new pass needs no state, and some sources still have the state of the old pass's end.
         may_be_old = self.set_epoch is not None and self.owner is self.source
         try:
             if not may_be_old:
@@ -402,7 +406,7 @@ class Passes:
         self.next_snapshot = now + (now - began) / _SNAPSHOT_SHARE
         with self.engine.lock:
             snapshots, positions = self.snapshots, self.positions
-            # ``next_epoch`` is that of the next pass; this one has begun.
+            # ``next_epoch`` is the epoch of the next pass; the current pass has begun.
             snapshots.append(Snapshot(self.next_epoch - (not is_end), index, state))
             epoch, low = positions.epoch, positions.low
             while len(snapshots) > 1 and (
@@ -441,5 +445,5 @@ def rank_and_world(source: object) -> tuple[int, int]:
 
 
 def has_state(what: object) -> bool:
-    """Whether it can save and load a state of its own."""
+    """Return whether an object can save and load its state."""
     return all(callable(getattr(type(what), name, None)) for name in ("state_dict", "load_state_dict"))

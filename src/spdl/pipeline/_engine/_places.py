@@ -1,4 +1,4 @@
-"""Places: origins as they are known outside of one run, in all epochs and on all ranks.
+"""Places: origins in a form that is valid outside of one run, in all epochs and on all ranks.
 
 An origin has an index of this run. Its place has the epoch and the global position instead, so it is the same in a
 resumed run and for any number of ranks. Random numbers, logs and replays use places.
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Placed", "Places", "SourcePlaces"]
 
-#: Positions with failures that are kept before those that are no longer pending are dropped.
+#: Number of positions with failures that are kept before those that are no longer pending are dropped.
 _MIN_FAILURES: Final = 1000
 
 
 class Placed:
-    """An item with its place: the input of an op that takes random numbers. It shows itself as the item."""
+    """An item with its place: the input of an op that takes random numbers. Its ``repr`` is that of the item."""
 
     __slots__ = ("item", "place")
 
@@ -38,7 +38,7 @@ class Placed:
 
 
 class SourcePlaces(Protocol):
-    """One source."""
+    """The places of one source."""
 
     def place(self, index: int) -> ItemPlace:
         """Return the place of a pending index. Under the lock."""
@@ -52,7 +52,7 @@ class Places:
     def __init__(self) -> None:
         self.sources: list[SourcePlaces] = []
         self.are_needed = False  # set while the graph is built: a stage asks for places
-        #: Failures by the indices that they come from; ``None``: not kept.
+        #: Failures by the source indices of their items; ``None``: not kept.
         self.failures: dict[Root, list[FailureRecord]] | None = None
         self._failures_limit = _MIN_FAILURES
 
@@ -83,7 +83,7 @@ class Places:
     # -- failures
 
     def note_failure(self, record: FailureRecord, ledger: Ledger) -> None:
-        """Keep a failure for as long as something else may come of the same positions."""
+        """Keep a failure as long as the same positions may have other outputs."""
         failures = self.failures
         assert failures is not None
         if len(failures) >= self._failures_limit:
@@ -108,7 +108,7 @@ def _is_pending(root: Root, ledger: Ledger) -> bool:
 
 
 class _Join:
-    """The last places belong in one tuple."""
+    """Marks that the last places belong in one tuple."""
 
     __slots__ = ("num",)
 
@@ -117,7 +117,7 @@ class _Join:
 
 
 class _Number:
-    """The last place is what an output with this number belongs to."""
+    """Marks that the last place is the parent of an output with this number."""
 
     __slots__ = ("number",)
 

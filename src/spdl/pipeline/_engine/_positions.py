@@ -12,7 +12,7 @@ from typing import Final
 
 __all__ = ["Positions"]
 
-#: More live epochs than their marks have room in any pipeline.
+#: Maximum number of live epochs: more than the marks of epochs that fit into any pipeline.
 _MOST_EPOCHS: Final = 100_000
 
 
@@ -48,27 +48,27 @@ class Positions:
 
     @property
     def low(self) -> int:
-        """Every index below is consumed."""
+        """The lowest index that may be pending: all below are consumed."""
         return min(self.pending, default=self.next_index)
 
     def jump(self, index: int) -> None:
-        """The next item has this index: the positions in between were consumed before the pipeline was resumed."""
+        """Give the next item this index: positions in between were consumed before the pipeline was resumed."""
         self.num_absent += index - self.next_index
         self.next_index = index
 
     # -- epochs
 
     def begin_epoch(self) -> None:
-        """The source has ended a pass; what it issues from now on belongs to the next epoch."""
+        """Record that the source has ended a pass: items from now on belong to the next epoch."""
         self.starts.append(self.next_index)
-        if len(self.starts) > _MOST_EPOCHS:  # a merge op of the user does not pass their ends on
+        if len(self.starts) > _MOST_EPOCHS:  # a custom merge op does not pass their ends on
             low = self.low
             while len(self.starts) > 1 and self.starts[1] <= low:
                 self.end_epoch()
 
     def end_epoch(self) -> None:
-        """The consumer has read the end of the oldest live epoch."""
-        if len(self.starts) > 1:  # a merge op of the user may end epochs that no source has ended
+        """Record that the consumer has read the end of the oldest live epoch."""
+        if len(self.starts) > 1:  # a custom merge op may end epochs that no source has ended
             self.starts.popleft()
             self.epoch += 1
 

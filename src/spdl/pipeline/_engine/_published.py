@@ -1,7 +1,7 @@
-"""Lets the threads of an engine say which stage they work for, from the moment somebody asks for it.
+"""Makes the threads of an engine publish which stage they work for, from the first request on.
 
-The code that runs a call is replaced, on the lane itself, by one that says so. Until then, and in pipelines that nobody
-observes, there is nothing to check and nothing to pay.
+The function that runs a call is replaced, on the lane object, by one that also publishes the stage. Until then, and in
+pipelines that are not observed, there is nothing to check and no cost.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ __all__ = ["Published"]
 
 
 class Published:
-    """The threads of a started engine, on a board. The board is told of calls that begin from now on.
+    """Publishes the threads of a started engine on a board: all calls that begin from now on.
 
-    Threads that are in a call already are *adopted*: what is seen of them counts while they are in that call.
+    Threads that are already in a call are *adopted*: their samples count while they are in that call.
     """
 
     def __init__(self, engine: Engine, board: ThreadBoard) -> None:
@@ -65,7 +65,7 @@ class Published:
                 self._adopt_executor(lane, number)
 
     def end(self) -> None:
-        """Threads say nothing from the next call on."""
+        """Stop publishing, from the next call of each thread on."""
         for lane in self._lanes:
             vars(lane).pop("run", None)
             vars(lane).pop("run_noted", None)
@@ -112,7 +112,7 @@ class Published:
         self._adopt_executor(lane, number)
 
     def _adopt_executor(self, lane: ExecutorLane, number: int) -> None:
-        """Adopt the threads of calls that do not say what they are, because they were submitted before."""
+        """Adopt the threads of calls that were submitted earlier and so do not publish their stage."""
         known = {native_id for _, native_id in self._adopted}
         tickets = [ticket for ticket in lane.unsettled if ticket.thread_id is not None]
         if not tickets:
@@ -126,7 +126,7 @@ class Published:
 
 
 def _runs(thread: EngineThread, ticket: Ticket, stage: CallSource) -> bool:
-    """Whether the call goes on. A ticket passes to the next stage with its result."""
+    """Return whether the call still runs in this stage: a ticket can move on to the next stage with its result."""
     return thread.ticket is ticket and ticket.stage is stage
 
 

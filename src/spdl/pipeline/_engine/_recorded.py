@@ -1,4 +1,4 @@
-"""``RecordedEngine``: an engine that tells what each item that was read was made of."""
+"""``RecordedEngine``: an engine that reports the origin of each item that is read."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ __all__ = ["RecordedEngine", "Recorder"]
 
 
 class Recorder(Protocol):
-    """Who is told."""
+    """Receives the origins."""
 
     def note(self, origin: Origin) -> None:
         """An item with this origin is being read. Under the lock."""
 
     def write(self) -> None:
-        """Not under the lock, after one or more notes."""
+        """Called after one or more calls of ``note``. Not under the lock."""
 
 
 class RecordedEngine(Engine):
-    """A class of its own, so that other pipelines do not pay for it."""
+    """An engine that passes the origin of each item that is read to a recorder.
+
+    It is a separate class, so that other pipelines have no cost.
+    """
 
     recorder: Recorder
 

@@ -1,8 +1,8 @@
-"""Refilling: a position that fails, or is dropped, is replaced, so that every pass gives as many items as it planned.
+"""Refilling: a position that fails or is dropped is replaced, so that every pass has its planned number of items.
 
 Ranks that train together must make the same number of steps. The positions of a pass are followed by *spares*, one for
-each position that was lost; which item a spare has, the source decides by its position. So replacements are positions
-like others, and states, random numbers and logs need to know nothing else about them.
+each lost position; the source chooses the item of a spare by its position. So spares are positions like all others, and
+states, random numbers and logs need no special case for them.
 
 A position is *settled* when an item of it has passed the gate, in front of the first aggregate or the sink, or when it
 was lost. The pass ends when all positions are settled and every lost one has its spare; until then its iterator waits.
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Refill", "replacement_of"]
 
-#: A pass may lose as many items as it has, and small ones as many as this. More is no accident.
+#: A pass may lose as many items as it has, and a small pass this many. More is treated as an error.
 _MIN_LOST: Final = 100
 
 
 class _Pending(set[int]):
-    """The pending indices of a source, which tells what is issued and what leaves."""
+    """The pending indices of a source. Reports each index that is issued or removed."""
 
     def __init__(self, refill: Refill) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class _Pending(set[int]):
 
 
 class Refill:
-    """The account of one source. The engine's lock guards everything, unless a method says otherwise."""
+    """Counts the lost positions of one source. Guarded by the engine's lock unless a method says otherwise."""
 
     __slots__ = (
         "_awaits",
@@ -65,16 +65,16 @@ class Refill:
         self.pending = _Pending(self)
         self.passed: set[int] = set()  # indices that are pending, and have passed the gate
         self.num_unsettled = 0
-        self.num_global = num_global  # positions of all ranks in a pass; those of spares follow
+        self.num_global = num_global  # positions of all ranks in a pass; the positions of spares follow
         self.planned = 0  # number of items of the current pass
-        self.lost: dict[int, int] = {}  # by live epoch: number of positions
+        self.lost: dict[int, int] = {}  # by live epoch: number of lost positions
         self._epoch = 0
         self._changed = threading.Event()
         self._awaits = False
         self._is_stopped = False
 
     def begin(self, epoch: int, oldest: int, planned: int, num_lost: int) -> None:
-        """A pass begins: that of ``epoch``, of which ``num_lost`` positions were lost before a resume."""
+        """Begin the pass of ``epoch``, of which ``num_lost`` positions were lost before a resume."""
         self.planned = planned
         self._epoch = epoch
         self.num_unsettled = 0
@@ -82,13 +82,13 @@ class Refill:
         self.lost[epoch] = num_lost
 
     def pass_gate(self, index: int) -> None:
-        """An item of this index is about to be aggregated, or read by the consumer."""
+        """Record that an item of this index passes the gate: it will be aggregated, or read by the consumer."""
         if index in self.pending and index not in self.passed:
             self.passed.add(index)
             self._settle()
 
     def leave(self, index: int) -> None:
-        """An index is no longer pending."""
+        """Record that an index is no longer pending."""
         if index in self.passed:
             self.passed.discard(index)
             return
@@ -101,15 +101,18 @@ class Refill:
             self._changed.set()
 
     def stop(self) -> None:
-        """The source is to give no more."""
+        """End the pass: the source must give no more items."""
         self._is_stopped = True
         self._changed.set()
 
     def await_spare(self, num_issued: int) -> bool:
-        """Wait until another spare must be issued. False: the pass has all its items, or is to end. Not under the lock.
+        """Wait until another spare must be issued. Not under the lock.
 
         Args:
-            num_issued: The number of positions of the pass that were issued, spares among them.
+            num_issued: Number of positions of the pass that were issued, including spares.
+
+        Returns:
+            False if the pass has all its items, or must end.
         """
         while True:
             with self.engine.lock:
@@ -135,7 +138,7 @@ def replacement_of(source: Any) -> Callable[[int], Any] | None:
     """Return the method of a source that gives the item of a spare; ``None``: the source does not refill.
 
     Raises:
-        ValueError: The source asks for it and cannot do it.
+        ValueError: The source has ``refill=True`` but lacks a method that refilling needs.
     """
     if getattr(source, "refill", False) is not True:
         return None

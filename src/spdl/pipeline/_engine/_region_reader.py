@@ -1,4 +1,4 @@
-"""Reads the pipeline of a region's worker and accounts for its items to the main process.
+"""Reads the pipeline of a region's worker, and reports the outcome of its items to the main process.
 
 Outputs are taken with their origins. Consumed positions and failed items are collected until they are reported. The
 main process assigns the positions.
@@ -43,7 +43,7 @@ class _ReportedPositions(Positions):
         self.consumed: list[int] = []
         self.num_consumed_before = 0
         self.num_given = 0  # written by the source's thread only
-        self.places: dict[int, ItemPlace] = {}  # of pending positions, if an op takes random numbers
+        self.places: dict[int, ItemPlace] = {}  # the places of pending positions, if an op takes random numbers
 
     @property
     def num_issued(self) -> int:
@@ -119,7 +119,7 @@ class RegionReader:
             self.note_news()
 
     def note_news(self) -> None:
-        """Under the lock."""
+        """Record that there is something to report. Under the lock."""
         self._has_news = True
         self.engine.sink.wake_all()
 
@@ -190,7 +190,7 @@ class RegionReader:
         return bool(self._num_taken or self._failures or (positions.consumed and positions.is_idle()))
 
     def report(self, outputs: list[Entry], refused: list[Entry]) -> Report:
-        """Report everything up to now, including ``outputs``, sent with the report, and ``refused``, which failed."""
+        """Report everything so far, including ``outputs``, sent with the report, and ``refused``, which failed."""
         engine, positions = self.engine, self._positions
         with engine.lock:
             engine.num_items += len(outputs)

@@ -79,7 +79,7 @@ class Report(NamedTuple):
     busy: float  #: time in ops, in seconds
     num_substituted: int = 0
     num_lost: int = 0
-    stages: tuple[StageCounts, ...] = ()  #: of those that fail if every call has failed
+    stages: tuple[StageCounts, ...] = ()  #: of the stages that fail if all their calls have failed
 
 
 class Unreadable(NamedTuple):
@@ -121,7 +121,7 @@ Event = Ready | Told | Failed | Died
 
 
 class Change(Enum):
-    """What the engine asks of ``RegionWorkers`` when the number of workers is to change."""
+    """What the engine requests from ``RegionWorkers`` when the number of workers should change."""
 
     ADD = "start one more"
     REPLACE = "start one in the place of one that has ended"
@@ -132,7 +132,7 @@ class Change(Enum):
 class RegionWorkers(Protocol):
     """The workers of one region of one pipeline. One thread sends, another waits."""
 
-    num_workers: int  #: that ``start`` starts
+    num_workers: int  #: number of workers that ``start`` starts
     may_replace: bool  #: whether a worker that dies is replaced
     may_resize: bool  #: whether ``add`` and ``retire`` are possible. The engine sets ``num_workers`` before the start
     waits_until_ready: bool  #: whether a worker gets items only after ``Ready``; always after ``replace`` and ``add``
@@ -163,21 +163,22 @@ class RegionWorkers(Protocol):
 
         Args:
             worker: Its index.
-            done: Indices of workers that get nothing more. They may be ended, to make room for it.
+            done: Indices of workers that get no more items. They may be ended, to make room for the new one.
         """
 
     def add(self) -> None:
         """Start one more worker, with the next index, without waiting for it to be ready.
 
-        Called by the thread that waits, as ``replace`` and ``retire`` are.
+        Called by the thread that calls ``wait``; so are ``replace`` and ``retire``.
         """
 
     def retire(self, worker: int, *, at_once: bool) -> None:
-        """End a worker without waiting for that. Its end may be told by ``wait`` as a death, or not.
+        """End a worker without waiting for its end. ``wait`` may or may not report the end as a death.
 
         Args:
-            worker: Its index. ``replace`` may give it to another one later.
-            at_once: It is not ready. Otherwise it has reported the end of the stream and ends by itself when told to.
+            worker: Its index. ``replace`` may give the index to another worker later.
+            at_once: Whether the worker is not ready yet, and must be ended by force. Otherwise it has reported the end
+                of the stream, and ends by itself on request.
         """
 
     def stop(self, timeout: float) -> Sequence[int]:

@@ -1,4 +1,4 @@
-"""The end of pipelines that nobody stops: garbage collection of the handle, interpreter exit, fork."""
+"""The end of pipelines that are not stopped explicitly: garbage collection of the handle, interpreter exit, fork."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def abandon(engine: Engine, is_collecting: bool) -> None:
 
     Args:
         engine: The engine of the handle.
-        is_collecting: Whether the cycle collector has taken the handle, and not the end of its last reference.
+        is_collecting: Whether the cycle collector collected the handle. False: its last reference was dropped.
     """
     if engine.is_forked or engine.is_abandoned or engine.started == 0.0 or engine.is_over:
         return
@@ -46,7 +46,8 @@ def abandon(engine: Engine, is_collecting: bool) -> None:
     if not _may_join() or not engine.lock.acquire(timeout=_OTHERS_HOLD):
         reap = partial(_reap, engine)
         if is_collecting:
-            # The collector has yet to close what the source's thread runs, and must not find it executing: see below.
+            # The collector will close the generator that the source's thread runs, and must not find it executing: see
+            # ``_AfterCollection``.
             _AfterCollection.add(reap)
         else:
             reap()
@@ -62,10 +63,10 @@ def _reap(engine: Engine) -> None:
 
 
 class _AfterCollection:
-    """What is done when the collection that runs on this thread has ended. It keeps the engines meanwhile.
+    """Stops engines when the collection that runs on this thread has ended. Keeps them alive until then.
 
     A stop wakes the source's thread. If the engine is garbage too, the collector closes the generator that this thread
-    runs, and complains on stderr if it is executing.
+    runs, and prints an error on stderr if it is executing.
     """
 
     def __init__(self) -> None:
@@ -79,7 +80,7 @@ class _AfterCollection:
 
     @classmethod
     def add(cls, call: Callable[[], None]) -> None:
-        # Collections do not overlap, so there is one of these at most.
+        # Collections do not overlap, so there is at most one such object.
         found = [each for each in gc.callbacks if isinstance(each, cls)]
         if not found:
             found = [cls()]
@@ -118,8 +119,8 @@ class _Running:
     """All started engines, for interpreter exit and fork. Made on first use."""
 
     def __init__(self) -> None:
-        # Not a WeakSet: others start engines while these are looked at. One operation of a dictionary needs no lock,
-        # which the child of a fork might inherit from a thread that it does not have.
+        # Not a WeakSet: other threads may start engines during an iteration. One operation of a dictionary needs no
+        # lock, which a forked child might inherit from a thread that does not exist there.
         self._found: dict[int, weakref.ref[Engine]] = {}
         self._finalizer: Any = None
         atexit.register(self.stop_all)
@@ -137,7 +138,7 @@ class _Running:
             self._finalizer = Finalize(None, self.stop_all, exitpriority=200)
 
     def engines(self) -> list[Engine]:
-        """Return those that have not been collected, oldest first."""
+        """Return the engines that have not been collected, oldest first."""
         held = [engine for ref in self._found.copy().values() if (engine := ref()) is not None]
         return sorted(held, key=lambda engine: engine.pipeline_id)
 

@@ -1,8 +1,9 @@
-"""Notices a stalled pipeline: no call ends, nothing comes or goes, and the consumer waits.
+"""Detects a stalled pipeline: no call ends, nothing is emitted or read, and the consumer waits.
 
 The deadlines thread compares the counters several times per timeout. Time counts only while the consumer waits and the
-process runs: a consumer that is away, SIGSTOP and a machine that sleeps are no stall. While native code holds the GIL
-this thread cannot run, so it arms a native thread before (``Watchdog``), which then writes the stacks.
+process runs: a consumer that does not read, SIGSTOP and a sleeping machine do not count as a stall. While native code
+holds the GIL, this thread cannot run, so it arms a native thread in advance (``Watchdog``), which then writes the
+stacks.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ __all__ = ["LivedClock", "RunClock", "StallWatch"]
 
 _LOG = logging.getLogger("spdl.pipeline")
 
-#: Seconds between two looks at the counters.
+#: Seconds between two checks of the counters.
 _INTERVAL: Final = 0.25
-#: The native thread reports this much later, in seconds: so long this one may wait for the GIL.
+#: The native thread reports this much later, in seconds, because this thread may have to wait for the GIL.
 _GRACE: Final = 0.5
 
 
@@ -35,26 +36,26 @@ class RunClock(Protocol):
     """The native ``Watchdog``, or ``LivedClock`` without it."""
 
     def lived(self) -> float:
-        """Seconds that the process has run, without those for which it was stopped."""
+        """Return the time that the process has run, in seconds, without the time that it was stopped."""
 
     def arm(self, seconds: float, text: str) -> None:
-        """Report when the consumer has waited for so long from now on, unless this is called again before."""
+        """Report when the consumer has waited for ``seconds`` from now on, unless this is called again before."""
 
     def disarm(self) -> None:
-        """Report nothing."""
+        """Cancel the armed report."""
 
     def close(self) -> None:
-        """End. Never blocks. The other methods may still be called."""
+        """End the native thread. Never blocks. The other methods may still be called."""
 
     def set_waiting(self, is_waiting: bool) -> None:
-        """Tell whether the consumer waits, from now on."""
+        """Set whether the consumer waits, from now on."""
 
     def take_report(self) -> bool:
-        """Whether a report was written since the last call."""
+        """Return whether a report was written since the last call."""
 
 
 class LivedClock:
-    """Without native code: the time between two calls counts, but no more than ``longest`` seconds of it."""
+    """The clock without native code: the time between two calls counts, but at most ``longest`` seconds of it."""
 
     def __init__(self, longest: float, clock: Callable[[], float] = perf_counter) -> None:
         self._longest = longest
@@ -88,11 +89,11 @@ class StallWatch:
     """Watches one pipeline. ``look`` is called on the deadlines thread every ``interval`` seconds.
 
     Args:
-        engine: Kept weakly.
-        seconds: How long nothing may move.
-        raises: Whether the pipeline fails then with ``StallError``. Otherwise it is only logged, once per stall.
+        engine: The engine. Only a weak reference is kept.
+        seconds: Maximum time without progress.
+        raises: Whether a stall fails the pipeline with ``StallError``. Otherwise it is only logged, once per stall.
         describe: Returns the report of an engine.
-        make_clock: Returns what measures how long the process has run. Called at the start.
+        make_clock: Returns the clock that measures how long the process has run. Called at the start.
     """
 
     def __init__(
@@ -157,7 +158,7 @@ class StallWatch:
             self._clock.arm(self._seconds - self._stalled + _GRACE, self._blind_text())
 
     def stop(self) -> None:
-        """The pipeline has ended. Never blocks."""
+        """Stop watching: the pipeline has ended. Never blocks."""
         self._clock.close()
 
     def _go_on(self) -> None:
@@ -167,7 +168,7 @@ class StallWatch:
         self._is_reported = False
 
     def _report_blind(self, engine: Engine, is_running: bool) -> None:
-        """It moves again, but no Python code could report that it did not."""
+        """Report a stall that is over, and during which no Python code could run."""
         text = (
             f"pipeline {self._pipeline_id} did not move for {self._seconds:.3g} s, because native code held the GIL; "
             "the stacks are on stderr"

@@ -36,8 +36,8 @@ class EngineThread(threading.Thread):
         super().__init__(name=name, daemon=True)
         self.ticket: Ticket | None = None
         self.in_source = False  # inside the source's iterator
-        #: Of the thread of a source: returns what counts a time as waiting, for input or for the consumer. A weak
-        #: reference, because a sleeping thread holds none to its engine.
+        #: For the thread of a source: returns a context manager that counts its time as waiting, for input or for the
+        #: consumer. A weak reference, because a sleeping thread must not refer to its engine.
         self.pausing: WeakMethod[Callable[[bool], AbstractContextManager[None]]] | None = None
         self.task: Task | None = task
         self.wake_up = new_wake_up()
@@ -48,24 +48,24 @@ class EngineThread(threading.Thread):
         self.wake_up.release()
 
     def note_lost(self, number: int) -> None:
-        """Count what the running call leaves out of its result without failing, such as images of a batch.
+        """Count parts that the running call leaves out of its result without failing, such as images of a batch.
 
-        For code below the pipeline, which finds this by the current thread and knows nothing of pipelines.
+        For code outside of the pipeline package: it finds this method on the current thread.
         """
         ticket = self.ticket
         if ticket is not None:
             ticket.stage.note_lost(number)
 
     def waiting_for_consumer(self) -> AbstractContextManager[None]:
-        """The time of the body is no work of the source: it counts as lack of room.
+        """Return a context manager whose time does not count as work of the source, but as lack of room.
 
-        For sources that go on when the consumer has taken something. Code below the pipeline finds this by the current
-        thread, as it does ``note_lost``.
+        For sources that continue when the consumer has taken an item. Code outside of the pipeline package finds this
+        method on the current thread, like ``note_lost``.
         """
         return self._paused(False)
 
     def waiting_for_input(self) -> AbstractContextManager[None]:
-        """The same for sources that go on when another process has sent something: it counts as lack of input."""
+        """Same, but the time counts as lack of input. For sources that continue when another process has sent data."""
         return self._paused(True)
 
     @contextmanager

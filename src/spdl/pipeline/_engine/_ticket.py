@@ -43,10 +43,10 @@ class CallSource(Protocol):
         """Record that a call was cancelled before it had an outcome."""
 
     def note_lost(self, number: int) -> None:
-        """Count what a call leaves out of its result. Not under the lock."""
+        """Count parts that a call leaves out of its result. Not under the lock."""
 
     def hand_on(self, ticket: Ticket, now: float, min_score: int) -> bool:
-        """Make the ticket of a finished call that of the next call on its result. False: ``finish`` it instead."""
+        """Turn the ticket of a finished call into the next stage's call on its result. False: ``finish`` it instead."""
 
     def finish(self, ticket: Ticket, now: float) -> None:
         """Take the outcome of a call."""
@@ -60,7 +60,7 @@ class Ticket:
 
     result: Any = None
     error: FailureRecord | None = None  # the item failed
-    substitute: Any = None  # goes on in place of the output of a failed call; ``None``: nothing
+    substitute: Any = None  # replaces the output of a failed call; ``None``: no substitute
     fatal: BaseException | None = None  # the stage fails
     done = False  # ordered stages: finished, waiting for earlier results. Guarded by the lock
     cancelled = False  # the result will be discarded

@@ -1,7 +1,7 @@
-"""Noting what happens to each item while a trace runs, at no cost when none does.
+"""Records what happens to each item while a trace runs, without any cost at other times.
 
-A trace changes the classes of the nodes (``node.__class__``) to subclasses that note every call, and back when it
-ends. Both happen under the engine's lock, which also guards all that is called here.
+A trace changes the classes of the nodes (``node.__class__``) to subclasses that record every call, and back when it
+ends. Both happen under the engine's lock, which also guards everything that is called here.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Note", "Tracer", "label_of", "root_of"]
 
-#: Notes that wait to be written. If the writer falls behind that far, notes are dropped and counted.
+#: Maximum number of records that wait to be written. If there are more, records are dropped and counted.
 _MOST_NOTES: Final = 50_000
 
 
-#: Shorter steps of a source, in seconds, are not noted: they would be a third of most traces, and show nothing.
+#: Steps of a source that are shorter than this, in seconds, are not recorded: they would be a third of most traces and
+#: have no information.
 _SHORT_STEP: Final = 10e-6
 
 #: Something that began and ended, by ``perf_counter``: node, begin, end, item (``None``: the consumer waited),
@@ -42,11 +43,11 @@ Note: TypeAlias = "tuple[Node, float, float, Origin | None, str | None]"
 
 
 class Tracer:
-    """What an engine notes for one trace.
+    """The records of an engine for one trace.
 
     Args:
         engine: The engine.
-        every: Only items whose position is a multiple of this are noted, and all batches.
+        every: Only items whose position is a multiple of this are recorded; batches always are.
     """
 
     def __init__(self, engine: Engine, every: int = 1) -> None:
@@ -61,10 +62,10 @@ class Tracer:
     # -- not under the lock
 
     def begin(self) -> None:
-        """Note from now on.
+        """Start recording.
 
         Raises:
-            PipelineStateError: The pipeline is being traced already.
+            PipelineStateError: The pipeline is already being traced.
         """
         engine = self.engine
         with engine.lock:
@@ -80,7 +81,7 @@ class Tracer:
             self._change(engine.sink.inbox, _TracedChannel)
 
     def end(self) -> None:
-        """Note no more."""
+        """Stop recording."""
         with self.engine.lock:
             if self.engine.tracer is self:
                 self.close_item(perf_counter())
@@ -90,7 +91,7 @@ class Tracer:
                 self._classes.clear()
 
     def take(self) -> tuple[list[Note], int]:
-        """Return the notes since the last call, and how many were dropped."""
+        """Return the records since the last call, and how many were dropped."""
         with self.engine.lock:
             notes, self.notes = self.notes, deque()
             num_lost, self.num_lost = self.num_lost, 0
@@ -127,7 +128,7 @@ class Tracer:
         self.add(node, ticket.started, now, ticket.origin, None if failure is None else name_of(failure))
 
     def close_item(self, now: float) -> None:
-        """The consumer is done with the item that it has."""
+        """Record that the consumer has finished with its current item."""
         if self.opened is not None:
             (origin, began), self.opened = self.opened, None
             self.add(self.engine.sink, began, now, origin)
@@ -165,7 +166,7 @@ def _of_calls(cls: type[CallStage]) -> dict[str, Any]:
 
 
 def _of_steps(cls: type[AsyncGeneratorStage]) -> dict[str, Any]:
-    """One call of an async generator has all steps, and each is accounted for."""
+    """Return the methods for async generators: one call has many steps, and each is recorded."""
 
     def account(self: AsyncGeneratorStage, ticket: Ticket, now: float) -> bool:
         self.engine.tracer.add_call(self, ticket, now)
@@ -182,7 +183,7 @@ def _of_sources(cls: type[SourceNode]) -> dict[str, Any]:
         times = tracer.source_times
         seconds = total - times[self]
         times[self] = total
-        if seconds < _SHORT_STEP:  # most of them
+        if seconds < _SHORT_STEP:  # most steps
             return untraced_next_origin(self)
         now = perf_counter()
         origin = untraced_next_origin(self)
@@ -224,7 +225,7 @@ class _TracedChannel(Channel):
         return entry
 
 
-#: The first class that fits counts.
+#: The first class that matches is used.
 _METHODS: Final[tuple[tuple[type, Callable[[Any], dict[str, Any]]], ...]] = (
     (AsyncGeneratorStage, _of_steps),
     (CallStage, _of_calls),
@@ -249,7 +250,7 @@ def _traced_class(cls: type) -> type | None:
 def label_of(origin: Origin) -> str:
     """Return a short name of an item: ``17``, ``17.3`` for output 3 of a call, ``0 and 31 more`` for a batch.
 
-    Of several sources, the number of the source is in front: ``1:17``.
+    With several sources, the number of the source comes first: ``1:17``.
     """
     after: list[str] = []
     while True:

@@ -1,6 +1,6 @@
 """Observability: statistics, hooks, background tasks and log lines. The engine does not import it.
 
-Queues are in ``_queues``: they need asyncio, which is imported on use only.
+Queues are in ``_queues``: they need asyncio, which is imported only when it is used.
 """
 
 from spdl.pipeline._observe._background import BackgroundTask as BackgroundTask

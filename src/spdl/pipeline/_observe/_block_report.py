@@ -12,7 +12,7 @@ from spdl.pipeline._observe._stats import PipelineStats
 __all__ = ["BlockReport"]
 
 _LOG = logging.getLogger("spdl.pipeline")
-_WIDTH = 97  # of a heading: with its indentation, as much as the table
+_WIDTH = 97  # of a heading: with its indentation, the width of the table
 
 
 class BlockReport:
@@ -20,7 +20,7 @@ class BlockReport:
 
     Args:
         interval: Seconds between reports; not positive: only at the end.
-        read: Returns the statistics up to now.
+        read: Returns the statistics so far.
     """
 
     def __init__(self, interval: float, read: Callable[[], PipelineStats]) -> None:
@@ -46,7 +46,7 @@ class BlockReport:
 
 
 def _log(stats: PipelineStats, when: str) -> None:
-    if not _LOG.isEnabledFor(logging.INFO):  # the table is not free
+    if not _LOG.isEnabledFor(logging.INFO):  # do not format a table that is not logged
         return
     number = stats.stages[-1].info.pipeline_id
     heading, _, table = f"pipeline {number} {when}: {stats}".partition("\n")

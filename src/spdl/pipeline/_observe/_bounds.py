@@ -1,7 +1,7 @@
-"""The rates that each resource allows: the lowest is that of the pipeline, the second lowest what a change gives.
+"""The rate that each resource allows: the lowest is the pipeline's rate, the second lowest the rate after a change.
 
-Source: Plumber (arXiv 2111.04131), resource-accounted rates. A resource that is used for a share of the time allows the
-present rate divided by that share.
+Source: Plumber (arXiv 2111.04131), resource-accounted rates. A resource that is in use for a share of the time allows
+the present rate divided by that share.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from spdl.pipeline._observe._facts import Facts, StageFacts
 
 __all__ = ["Bound", "bounds_of", "lowest"]
 
-#: Shares below this are too small to tell what they would allow.
+#: Shares below this are too small to derive a rate from.
 _LEAST = 0.01
 #: What a call in a process pool costs beside its work, in seconds: CPU time in all processes, and the part of it that
 #: holds the GIL of this one. Measured with ``ProcessPoolExecutor`` and small items.
@@ -25,7 +25,7 @@ class Bound(NamedTuple):
     """A resource, and the rate that it allows."""
 
     kind: str  #: ``"consumer"``, ``"cpu"``, ``"gil"``, ``"pool"``, or the name of a stage
-    name: str  #: for people
+    name: str  #: for the text of the verdict
     rate: float
 
 
@@ -34,7 +34,7 @@ def bounds_of(facts: Facts, threads: str = "num_threads", without_gil: StageFact
 
     Args:
         facts: The pipeline.
-        threads: What the user calls the number of threads.
+        threads: Name of the argument for the number of threads.
         without_gil: A stage that would no longer need the GIL.
     """
     rate = facts.rate
@@ -60,7 +60,7 @@ def bounds_of(facts: Facts, threads: str = "num_threads", without_gil: StageFact
 
 
 def lowest(bounds: list[Bound], *without: str) -> Bound | None:
-    """Return the lowest bound but those named; ``None`` if there is none."""
+    """Return the lowest bound except those of the kinds ``without``; ``None`` if there is none."""
     candidates = [bound for bound in bounds if bound.kind not in without and bound.rate < inf]
     return min(candidates, key=lambda bound: bound.rate, default=None)
 

@@ -1,4 +1,4 @@
-"""Statistics as a document of JSON: what reports are made of. It has everything that a report shows.
+"""Statistics as a JSON document that has everything that a report shows.
 
 The functions take a ``PipelineStats``; their type is ``Any`` because its file imports this one.
 """
@@ -18,7 +18,7 @@ VERSION: Final = 1
 
 
 def document_of(stats: Any) -> dict[str, Any]:
-    """Return names and plain values."""
+    """Return the statistics as a dictionary of plain values."""
     limiting, sentence = stats._explained()
     return {
         "spdl_stats": VERSION,
@@ -55,7 +55,7 @@ def _stage(stage: Any) -> dict[str, Any]:
 
 
 def written(text: str, path: str | PathLike[str] | None) -> str:
-    """Write the text to a file, if there is a path. Returns the text."""
+    """Return ``text``, and write it to a file if ``path`` is given."""
     if path is not None:
         with open(fspath(path), "w", encoding="utf-8") as file:
             file.write(text)

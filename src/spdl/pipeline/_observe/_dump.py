@@ -1,4 +1,4 @@
-"""``spdl dump``: what the pipelines of this process do right now, as records and as text.
+"""``spdl dump``: what the pipelines of this process are doing right now, as records and as text.
 
 The same report is written when a pipeline stalls and on the signal of ``spdl.debug.on_signal``.
 """
@@ -97,7 +97,7 @@ def _call_as_json(call: CallInFlight, names: dict[int | None, str]) -> dict[str,
 
 
 def _threads(names: dict[int | None, str], running: dict[int | None, str]) -> list[dict[str, Any]]:
-    """The stacks of all threads of Python but the calling one: those with calls first, then the main thread."""
+    """Return the stacks of all Python threads but the calling one: threads with calls first, then the main thread."""
     this, main = threading.get_ident(), threading.main_thread().ident
     found = []
     for ident, frame in sys._current_frames().items():
@@ -115,7 +115,7 @@ def _threads(names: dict[int | None, str], running: dict[int | None, str]) -> li
 
 
 def _processes() -> list[dict[str, Any]]:
-    """The children of this process, and workers that are none, with their stacks."""
+    """Return the children of this process, and workers that are not its children, with their stacks."""
     everybody = [WorkerElsewhere(pid, None, what) for pid, what in living_children()] + ELSEWHERE.workers()
     here = [worker for worker in everybody if worker.host is None]
     stacks: dict[WorkerElsewhere, str | None] = dict(
@@ -127,7 +127,7 @@ def _processes() -> list[dict[str, Any]]:
 
 
 def _is_idle(name: str, stack: str) -> bool:
-    """Whether it is a thread of a pipeline that has nothing to do."""
+    """Return whether the thread belongs to a pipeline and has nothing to do."""
     return name.startswith("spdl-") and stack.endswith("wake_up.acquire()")
 
 

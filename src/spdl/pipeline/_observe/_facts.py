@@ -1,4 +1,4 @@
-"""What a verdict is made of: rates, shares and fills of a pipeline, from counters and samples. Arithmetic only."""
+"""The facts behind a verdict: rates, shares and loads of a pipeline, from counters and samples. Arithmetic only."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from spdl.pipeline._observe._verdict import StageShares
 
 __all__ = ["CPUS_USED", "THROTTLED", "Facts", "StageFacts", "facts_of"]
 
-#: As many observations of a thread are taken for shares of a stage.
+#: Minimum number of observations of threads from which the shares of a stage are computed.
 _ENOUGH_SAMPLES = 20
-#: As many calls must have run alone, and beside others, to be compared.
+#: Minimum number of calls that must have run alone, and beside others, to be compared.
 _ENOUGH_CALLS = 10
-#: Share of the machine that other processes use, from which on it is not ours alone.
+#: If other processes use at least this share of the machine, its CPUs do not count as free for this process.
 _LOADED = 0.15
-#: Share of the CPUs that is in use when they are used up: no more can be had.
+#: Share of the CPUs in use from which they count as used up: in practice no process gets more.
 CPUS_USED = 0.9
-#: Share of a quota's periods in which it was used up, from which on it is the limit. Not all of it may be ours to use:
-#: other processes of the group use it too.
+#: Share of a quota's periods in which it was used up, from which on the quota is the limit. Other processes of the
+#: group use the quota too.
 THROTTLED = 0.5
 
 
@@ -44,12 +44,12 @@ class StageFacts:
 
     @property
     def fill(self) -> float:
-        """Share of its slots that are in use."""
+        """Share of the stage's slots that are in use."""
         return self.load / self.limit
 
     @property
     def cpus(self) -> float:
-        """CPUs that its calls use."""
+        """CPUs that the stage's calls use."""
         return self.load * self.shares.cpu
 
     @property
@@ -63,7 +63,7 @@ class StageFacts:
 
     @property
     def waiting(self) -> float:
-        """Calls that wait at once, for something else than a CPU or the GIL."""
+        """Number of calls that wait at a time, for something other than a CPU or the GIL."""
         return max(0.0, self.own_load - self.load * self.shares.cpu)
 
 
@@ -84,7 +84,7 @@ class Facts:
     throttled: float = 0.0  #: share of a CPU quota's periods in which it was used up
     has_gil: bool
     gil_held: float | None  #: share of the time in which a thread held the GIL; ``None``: unknown
-    gil_elsewhere: float = 0.0  #: of it, a thread that works for no stage
+    gil_elsewhere: float = 0.0  #: the part of it in which the thread worked for no stage
     is_sampled: bool
     stages: tuple[StageFacts, ...]  #: sources and stages with calls
     #: Share of the time in which the sink's buffer had items.
@@ -93,20 +93,21 @@ class Facts:
 
     @property
     def cpus_left(self) -> float:
-        """CPUs that this process may use and that other processes leave to it.
+        """CPUs that this process may use and that other processes leave free.
 
-        At least half of them: the system divides CPUs among those that want them, and serves first who wants little.
+        At least half of them: the system divides the CPUs among the processes that want them, and favours processes
+        that want little.
         """
         return min(self.cpus, max(self.cpus_used, self.machine_cpus - self.cpus_outside, self.cpus / 2))
 
     @property
     def is_cpu_full(self) -> bool:
-        """Whether this process uses the CPU time that it may."""
+        """Whether this process uses all the CPU time that it may use."""
         return self.cpus_used >= CPUS_USED * self.cpus or self.throttled >= THROTTLED
 
     @property
     def is_loaded(self) -> bool:
-        """Whether other processes use so much of the machine that its CPUs are not ours to count on."""
+        """Whether other processes use so much of the machine that this process cannot count on its CPUs."""
         return self.cpus_outside >= _LOADED * self.machine_cpus
 
     @property
@@ -116,7 +117,7 @@ class Facts:
 
     @property
     def limiting(self) -> StageFacts | None:
-        """The stage that the others wait for."""
+        """The stage that the other stages wait for."""
         candidates = [stage for stage in self.stages if stage.load > 0]
         return max(candidates, key=lambda stage: (round(stage.score, 1), stage.load), default=None)
 
@@ -131,7 +132,7 @@ class Facts:
 
 
 def facts_of(stats: PipelineStats) -> Facts:
-    """Return the facts of a pipeline, in the time that was measured; without a measurement, since its start."""
+    """Return the facts of a pipeline over the measured time; without a measurement, since its start."""
     measured = stats.measured
     window = stats if measured is None or stats.since is None else stats - stats.since
     elapsed = window.elapsed
@@ -165,7 +166,7 @@ def facts_of(stats: PipelineStats) -> Facts:
 
 
 class _Cpus(NamedTuple):
-    """CPU seconds per second: what there is, and who uses it."""
+    """CPU seconds per second: available and used."""
 
     limit: float  #: that this process may use
     used: float  #: by this process
@@ -199,7 +200,7 @@ def _stage_of(window: PipelineStats, number: int, shares: StageShares, samples: 
     elapsed = max(window.elapsed, 1e-9)
     load = stage.busy / elapsed
     score = max(0.0, 1.0 - (stage.starved + stage.blocked) / elapsed) if stage.busy > 0 else 0.0
-    if stage.runs_on == "source":  # the rest of its time its thread waits for a CPU or the GIL
+    if stage.runs_on == "source":  # the rest of the time, its thread waits for a CPU or the GIL
         score = min(score, load)
     return StageFacts(
         name=stage.info.stage_name,
@@ -244,7 +245,7 @@ def _shares_of(window: PipelineStats, measured: Measured | None, cpus: _Cpus) ->
 
 
 def _of_calls(stage: StageStats, samples: StageSamples, on_cpu: float) -> StageShares:
-    """Shares of calls that are seen on their threads."""
+    """Return the shares of calls that are sampled on their threads."""
     if not samples.num:
         cpu = _measured_cpu(stage) or 0.0
         return StageShares(stage.info.stage_name, cpu, 0.0, 0.0, 0.0, 1.0 - cpu)
@@ -252,7 +253,7 @@ def _of_calls(stage: StageStats, samples: StageSamples, on_cpu: float) -> StageS
     cpu = running * on_cpu
     measured = _measured_cpu(stage)
     if measured is not None and stage.wall_time > 0.5 * stage.busy:
-        # Of all calls, not of the few that were seen; but those that have not returned are in none of it.
+        # Covers all calls, not only the sampled ones. Calls that have not returned are not included.
         cpu = min(measured, running) if samples.num >= _ENOUGH_SAMPLES else measured
     rest = max(0.0, 1.0 - cpu)
     queue = max(0.0, running - cpu)
@@ -264,13 +265,13 @@ def _of_calls(stage: StageStats, samples: StageSamples, on_cpu: float) -> StageS
 def _of_thread(
     stage: StageStats, samples: StageSamples, per_look: float, busy: float, rest: str = "lock"
 ) -> StageShares:
-    """Shares of calls that one thread runs, which also waits between them. ``busy``: seconds of all its calls."""
+    """Return the shares of calls of a thread that also waits between calls. ``busy``: seconds of all its calls."""
     if busy <= 0 or not samples.num:
         return StageShares(stage.info.stage_name, 0.0, 0.0, 0.0, 0.0, 1.0)
     cpu = min(1.0, samples.cpu / busy)
     running, gil, io = (n * per_look / busy for n in (samples.running, samples.gil, samples.io))
     queue = max(0.0, running - cpu)
-    if rest == "io":  # the loop's own sleep is that of its calls
+    if rest == "io":  # while the loop sleeps, its calls wait
         io = 0.0
     total = cpu + queue + gil + io
     scale = 1.0 / total if total > 1.0 else 1.0
@@ -281,11 +282,11 @@ def _of_thread(
 
 
 def _estimated(window: PipelineStats, cpus: _Cpus) -> list[StageShares]:
-    """Shares from CPU times alone, which do not tell what a call waits for.
+    """Estimate the shares from CPU times alone, which do not show what a call waits for.
 
-    Where CPUs are used up, it waits for one: in proportion to the CPU time that it takes, as the system shares it out,
-    and the calls that take most wait for nothing else. Otherwise threads that together use one CPU wait for the GIL.
-    All other waits are I/O.
+    If the CPUs are used up, calls wait for a CPU, in proportion to the CPU time that they take, because the system
+    divides CPU time that way; the calls that take most wait for nothing else. Otherwise, threads that together use one
+    CPU wait for the GIL. All other waits count as I/O.
     """
     elapsed = max(window.elapsed, 1e-9)
     found = [_measured_cpu(stage) or 0.0 for stage in window.stages]
@@ -306,7 +307,7 @@ def _estimated(window: PipelineStats, cpus: _Cpus) -> list[StageShares]:
 
 
 def _measured_cpu(stage: StageStats) -> float | None:
-    """CPU time of successful calls over their wall time, as the engine measured it."""
+    """Return CPU time over wall time of successful calls, as the engine measured them."""
     if not stage.num_cpu_samples or stage.wall_time <= 0:
         return None
     return min(1.0, max(0.0, stage.cpu_time / stage.wall_time))

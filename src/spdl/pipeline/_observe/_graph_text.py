@@ -12,7 +12,7 @@ def graph_text(
 ) -> str:
     """Return a line about the pipeline and one per stage: its id, name, and how many calls it may run at once.
 
-    ``<-`` shows what a stage reads, unless that is the stage above.
+    ``<-`` names the stages that a stage reads from, unless it reads from the stage above.
     """
     lines = [f"<Pipeline {pipeline_id}, {state}, {num_threads} threads>"]
     width = max((len(info.stage_id) for info, _ in stages), default=0)

@@ -1,4 +1,4 @@
-"""What statistics said at earlier moments, for rates over time. Kept only when somebody asks for statistics."""
+"""Counters of earlier moments, for rates over time. A moment is recorded only when statistics are requested."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class History:
     """The moments of one pipeline, oldest first. Thread-safe.
 
     Moments closer together than ``spacing`` are not kept. When there are too many, every second one is dropped and the
-    spacing doubled, so that they cover the whole time.
+    spacing doubled, so that the history covers the whole run.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class History:
         self._lock = threading.Lock()
 
     def extended(self, stats: Stats) -> Stats:
-        """Add the moment of a ``PipelineStats``, and return it with its history."""
+        """Add the moment of ``stats``, and return ``stats`` with the history."""
         emitted = tuple(stage.num_emitted for stage in stats.stages)
         moment = Moment(stats.elapsed, stats.num_items, stats.consumer_wait, emitted)
         with self._lock:

@@ -1,4 +1,4 @@
-"""Reports in HTML, made of the documents of ``_document``: one page without scripts, other files or the network."""
+"""HTML reports, made from the documents of ``_document``: one page, which needs no scripts, other files or network."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def page(documents: Sequence[Document], titles: Sequence[str] = ()) -> str:
     """Return a page about one or several pipelines.
 
     Args:
-        documents: What ``document_of`` has returned.
+        documents: Results of ``document_of``.
         titles: A title for each of them; by default the number of the pipeline.
     """
     names = list(titles) or [f"Pipeline {document['pipeline']}" for document in documents]

@@ -1,4 +1,4 @@
-"""The pictures of a report: the graph of the stages, and lines over time."""
+"""The charts of a report: the graph of the stages, and lines over time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["graph", "rates_over_time", "waits_over_time"]
 Document = Mapping[str, Any]
 
 _BOX, _GAP, _ROW = 168, 36, 84
-_NAME, _WORDS = 18, 20  # most characters of a name, and of it with the number of calls
+_NAME, _WORDS = 18, 20  # maximum number of characters of a name, and of a name with the number of calls
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 1060, 260, 60, 40
-#: More lines than this cannot be told apart: the rest of the stages has none.
+#: Maximum number of lines: more could not be distinguished. Further stages have no line.
 _MOST_LINES = SERIES
 
 
@@ -44,7 +44,7 @@ def graph(document: Document) -> str:
 
 
 def _columns(stages: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return the column of each stage: right of all that it reads."""
+    """Return the column of each stage: to the right of all stages that it reads from."""
     inputs = {stage["id"]: stage["inputs"] for stage in stages}
     found: dict[str, int] = {}
     waiting = list(inputs)
@@ -59,7 +59,7 @@ def _columns(stages: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _edge(source: tuple[float, float], target: tuple[float, float], fill: tuple[int, int]) -> str:
-    """An arrow with the number of items that wait there, and the number of those that may."""
+    """Return an arrow with the number of items in the buffer, and the buffer's capacity."""
     x1, y1, x2, y2 = source[0] + _BOX, source[1] + 33, target[0], target[1] + 33
     middle = (x1 + x2) / 2
     return (
@@ -110,7 +110,7 @@ def _box(stage: Mapping[str, Any], at: tuple[float, float], document: Document) 
 
 
 def rates_over_time(document: Document) -> str | None:
-    """Return a chart of items per second: of the consumer and of the stages. ``None``: there was one moment only."""
+    """Return a chart of items per second: of the consumer and of the stages. ``None``: there is only one moment."""
     moments = _moments(document)
     if len(moments) < 3:
         return None
@@ -129,7 +129,7 @@ def waits_over_time(document: Document) -> str:
 
 
 def _moments(document: Document) -> list[Any]:
-    """The moments, with the beginning if it is not among them: an interval has no beginning."""
+    """Return the moments, and add one for the start if it is missing, as in statistics of an interval."""
     history = document["history"]
     if not history or history[0][0] > document["elapsed"]:
         return list(history)

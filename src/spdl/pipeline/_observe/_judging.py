@@ -1,4 +1,4 @@
-"""Makes a verdict of facts: which cause, which stage, which advice. The order of the rules is the order of the checks.
+"""Makes a verdict from facts: the cause, the stage and the advice. The rules are checked in their order in this file.
 
 The thresholds are those of ``docs/architecture.md``, "The verdict".
 """
@@ -18,10 +18,10 @@ from spdl.pipeline._observe._verdict import Cause, Verdict, as_rate
 
 __all__ = ["Found", "decide", "judge", "verdict_of"]
 
-#: A verdict needs that long a measurement, in seconds, and as many calls of one stage, or twice the time.
+#: A verdict needs a measurement of this many seconds with this many calls of one stage, or of twice the time.
 MIN_SECONDS = 5.0
 MIN_CALLS = 200
-#: CPU times of so many seconds tell who uses the CPUs, also while the measurement is too short for the rest.
+#: CPU times of this many seconds show what uses the CPUs, even if the measurement is too short for the other causes.
 _MIN_CPU_SECONDS = 0.5
 _CONSUMER_WAIT = 0.02
 _QUEUE = 0.25
@@ -30,17 +30,17 @@ _GIL_HELD = 0.85
 _IO = 0.7
 _CPU = 0.7
 _SLOWDOWN = 1.3
-#: Threads' worth of calls that wait for something else than a CPU, below which no thread is kept for them.
+#: If fewer threads than this wait for something other than a CPU on average, the advice adds no threads for them.
 _SOME_WAIT = 0.3
 _FULL = 0.8
-#: A change is not proposed for more than this factor: nobody knows what a disk does then.
+#: Maximum factor by which a change is proposed: how a disk behaves beyond that is not known.
 _MOST = 4
-#: A move to other processes is proposed for a gain of this factor.
+#: Minimum gain, as a factor, for which a move to other processes is proposed.
 _WORTH_IT = 1.1
 
 
 class Found(NamedTuple):
-    """A cause and the stage that has it; ``missing`` says why it is unknown."""
+    """A cause and its stage. If the cause is unknown, ``missing`` says why."""
 
     cause: Cause
     stage: StageFacts | None = None
@@ -52,11 +52,11 @@ def judge(stats: PipelineStats, user: User = "pipeline") -> Verdict:
 
     Args:
         stats: The statistics.
-        user: Whose arguments the advice names.
+        user: Interface whose arguments the advice names.
     """
     measured = stats.measured
     if measured is not None and stats.since is not None and measured.seconds < MIN_SECONDS <= stats.elapsed:
-        # An estimate of the whole run, until the measurement is long enough. What CPUs are used for is known sooner.
+        # An estimate over the whole run, until the measurement is long enough. The use of the CPUs is known sooner.
         known = replace(measured, num_looks=0) if measured.seconds >= _MIN_CPU_SECONDS else None
         stats = replace(stats, measured=known, since=None)
     return verdict_of(facts_of(stats), TERMS[user])
@@ -101,17 +101,17 @@ def decide(facts: Facts) -> Found:
     shares = stage.shares
     is_cpu_full = facts.is_cpu_full
     if is_cpu_full and not facts.is_sampled and _is_filled_elsewhere(facts):
-        missing = "threads that work for no stage use up the CPUs, and it was not seen what calls wait for"
+        missing = "threads that work for no stage use up the CPUs, and the measurement does not show why calls wait"
         return Found("unsure", stage, missing)
     is_loaded = facts.is_loaded
-    # Time in a CPU's queue that other processes cause says nothing of the call.
+    # Time in a CPU's queue that is caused by other processes says nothing about the call.
     io = shares.io / max(0.1, 1.0 - shares.queue) if is_loaded else shares.io
     if shares.queue >= _QUEUE and shares.queue > shares.gil:
         if is_loaded and not is_cpu_full:
             return Found("unsure", stage, _outside(facts))
         if is_cpu_full and facts.threads_for_cpus > ceil(facts.cpus) + 0.5:
             return Found("oversubscribed", _hungriest(facts))
-    # Who has one CPU or less, and uses it up, gains nothing by sharing it with other processes.
+    # With one CPU or less that is used up, sharing it with worker processes gains nothing.
     is_gil_free = is_cpu_full and facts.cpus <= 1.0
     if facts.has_gil and not is_gil_free and (shares.gil >= _GIL or (facts.gil_held or 0.0) >= _GIL_HELD):
         return Found("gil", _gil_holder(facts, stage))
@@ -138,7 +138,7 @@ def decide(facts: Facts) -> Found:
 
 
 def _shares_memory(facts: Facts, stage: StageFacts) -> bool:
-    """Whether its calls take more CPU time beside others, for no other reason."""
+    """Return whether calls take more CPU time beside others, with no other explanation than shared memory."""
     shares, slowdown = stage.shares, stage.slowdown
     if slowdown is None or facts.is_loaded:
         return False
@@ -146,13 +146,13 @@ def _shares_memory(facts: Facts, stage: StageFacts) -> bool:
 
 
 def _is_filled_elsewhere(facts: Facts) -> bool:
-    """Whether most of the CPU time is not that of calls, as far as that of calls is known."""
+    """Return whether most of the CPU time is spent outside of calls, as far as the CPU time of calls is known."""
     is_known = all(each.runs_on not in ("process", "region") for each in facts.stages)
     return is_known and sum(each.cpus for each in facts.stages) < facts.cpus_used / 2
 
 
 def _missing(facts: Facts) -> str:
-    """What is missing for a verdict, as a sentence; empty if nothing is."""
+    """Return what is missing for a verdict, as a sentence; empty if nothing is missing."""
     has_enough = facts.num_calls >= MIN_CALLS or facts.seconds >= 2 * MIN_SECONDS
     if facts.seconds >= MIN_SECONDS and has_enough:
         return ""
@@ -171,12 +171,12 @@ def _is_full(facts: Facts, stage: StageFacts) -> bool:
 
 
 def _lacks_threads(facts: Facts, stage: StageFacts) -> bool:
-    """Whether the pool, not the stage's own limit, holds it back."""
+    """Return whether the number of pool threads, not the stage's own limit, limits the stage."""
     return stage.runs_on == "pool" and stage.fill < _FULL and facts.pool_fill >= _FULL
 
 
 def _gil_holder(facts: Facts, stage: StageFacts) -> StageFacts | None:
-    """The stage that holds the GIL most, which need not be the one that waits; ``None``: none of the pipeline does."""
+    """Return the stage that holds the GIL most; it may not be the one that waits. ``None``: no stage holds it."""
     if facts.gil_held is None:
         return max(facts.stages, key=lambda each: each.cpus, default=stage)
     if facts.gil_elsewhere > 0.6 * facts.gil_held:
@@ -232,8 +232,8 @@ def _change(facts: Facts, found: Found, terms: Terms) -> _Change:
     if cause == "source":
         bound = lowest(bounds, stage.name)
         advice = (
-            f"make the source cheaper: let it give positions or paths, and read in {terms.function}, of which several "
-            "calls run at once"
+            f"make the source cheaper: let it emit positions or paths, and read in {terms.function}, which can run "
+            "several calls at once"
         )
         return _Change(advice, facts.rate if bound is None else max(facts.rate, bound.rate), _name(bound))
     return _with_more_calls(facts, stage, bounds, terms)
@@ -297,12 +297,12 @@ def _without_gil(facts: Facts, stage: StageFacts | None, terms: Terms) -> _Chang
     predicted = facts.rate if bound is None else max(facts.rate, bound.rate)
     native = f"call native code in {stage.name} that releases the GIL"
     if stage.runs_on == "source":
-        advice = f"do less in the source: let it give positions or paths, and do the work in {terms.function}"
+        advice = f"do less in the source: let it emit positions or paths, and do the work in {terms.function}"
         return _Change(advice, predicted, _name(bound))
     if predicted < _WORTH_IT * facts.rate and not facts.is_loaded:
         advice = f"{native}, or give it more at once: its calls are too short for other processes"
         return _Change(advice, facts.rate, _name(bound))
-    # A process that waits for the next call to come does nothing meanwhile, so as many calls wait as run.
+    # A process is idle until its next call arrives, so one call is queued for each call that runs.
     numbers = {"number": number, "calls": 2 * number}
     advice = f"{terms.processes.format(stage=stage.name, **numbers)}; or {native}"
     arguments = {name: numbers[which] for name, which in terms.arguments}
@@ -311,15 +311,15 @@ def _without_gil(facts: Facts, stage: StageFacts | None, terms: Terms) -> _Chang
 
 def _way_to_know(facts: Facts, found: Found) -> str:
     if not facts.num_items and found.stage is not None:
-        return "see where these calls are, with spdl dump or py-spy: they hang, or take longer than the measurement"
+        return "find where these calls are, with spdl dump or py-spy: they hang, or take longer than the measurement"
     if facts.seconds < MIN_SECONDS or facts.num_calls < MIN_CALLS:
         if facts.state in ("ended", "failed"):
             return "measure a longer run: call verdict() before it, and again at its end"
         return f"ask again later, or call verdict(seconds={MIN_SECONDS:g})"
     if "other processes use" in found.missing:
-        return "measure again when the machine is free, or give this process CPUs of its own"
+        return "measure again when the machine is free, or reserve CPUs for this process"
     if not facts.is_sampled:
-        return f"call verdict(seconds={MIN_SECONDS:g}), which looks at the threads"
+        return f"call verdict(seconds={MIN_SECONDS:g}), which samples the threads"
     return "look at the shares of this verdict and at stats()"
 
 

@@ -1,7 +1,7 @@
 """CPU time of this process with its children and other workers, and of the whole machine, at one moment.
 
-Source: proc(5), ``/proc/stat`` and ``/proc/<pid>/stat``; ``/proc/<pid>/task/<tid>/children`` lists children. Where
-there is no such file system, only children that have ended count, and the machine is unknown.
+Source: proc(5), ``/proc/stat`` and ``/proc/<pid>/stat``; ``/proc/<pid>/task/<tid>/children`` lists children. Without
+this file system, only children that have ended count, and the CPU time of the machine is unknown.
 """
 
 import os
@@ -23,7 +23,7 @@ class CpuReading(NamedTuple):
     """CPU time used so far, in seconds."""
 
     time: float  #: monotonic
-    own: float  #: of this process, its descendants, and its workers on this machine that are none
+    own: float  #: of this process, its descendants, and other workers on this machine
     machine: float | None  #: of all processes; ``None``: unknown
     quota: CpuQuota | None = None
 
@@ -45,13 +45,13 @@ def read_cpu(root: Path = Path("/proc")) -> CpuReading:
 
 
 class _Others:
-    """The workers on this machine that are no children: nobody adds the CPU time of those that have ended."""
+    """Workers on this machine that are not children: the system does not add up the CPU time of ended ones."""
 
     def __init__(self) -> None:
-        self._seen: dict[int, float] = {}  # CPU time when it was read last, by pid
+        self._seen: dict[int, float] = {}  # CPU time at the last reading, by pid
 
     def cpu_time(self, proc: str, descendants: Collection[int]) -> float:
-        """Return the CPU time of all that were ever seen."""
+        """Return the CPU time of all such workers seen so far."""
         for worker in ELSEWHERE.workers():
             pid = worker.pid
             if worker.host is None and pid not in descendants:
@@ -63,7 +63,7 @@ _OTHERS: Final = _Others()
 
 
 def _has_children() -> bool:
-    """Whether this process has children, also ended ones: one system call instead of a file for each thread."""
+    """Return whether this process has children, also ended ones: one system call instead of a file for each thread."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -103,7 +103,7 @@ def _descendants(proc: str, pid: int) -> Iterator[int]:
 
 
 def _cpu_of(folder: str) -> float:
-    """CPU time of a living process and of its children that have ended."""
+    """Return the CPU time of a living process and of its children that have ended."""
     try:
         with open(f"{folder}/stat", "rb", 0) as file:
             fields = file.read().rpartition(b")")[2].split()

@@ -1,4 +1,4 @@
-"""What was measured beside the counters: CPU times, and what the threads of each stage were seen doing.
+"""Measurements beside the counters: CPU times, and samples of what the threads of each stage were doing.
 
 Plain records; ``_sampling.py`` fills them, ``_facts.py`` reads them.
 """
@@ -44,12 +44,12 @@ class Measured:
     machine_cpus: int
     num_periods: int = 0  #: periods of a quota of CPU time; 0: there is none, or they are unknown
     num_throttled: int = 0  #: of these, periods in which the quota was used up
-    num_looks: int = 0  #: how often all threads were looked at; 0: they were not
-    gil_held: int = 0  #: looks at which the GIL was held
+    num_looks: int = 0  #: how often all threads were sampled; 0: they were not
+    gil_held: int = 0  #: samples in which the GIL was held
     gil_elsewhere: int = 0  #: of these, by a thread that works for no stage
     pool_cpu: float = 0.0  #: CPU time of the threads that serve several stages
     has_gil: bool = True
-    knows_gil: bool = False  #: threads that wait for the GIL are told from others
+    knows_gil: bool = False  #: whether threads that wait for the GIL can be distinguished from others
     knows_holder: bool = False
     stages: tuple[StageSamples, ...] = ()
     loop: StageSamples = StageSamples()
@@ -60,7 +60,7 @@ class Measured:
         return replace(_difference(self, earlier), stages=stages, loop=self.loop - earlier.loop)
 
 
-#: Sums; everything else is as it is now.
+#: Sums; all other fields are momentary values.
 _SUMS = {"num", "running", "gil", "lock", "io", "held", "cpu", "seconds", "own_cpu", "machine_cpu", "num_looks"}
 _SUMS |= {"gil_held", "gil_elsewhere", "pool_cpu", "num_alone", "cpu_alone", "num_beside", "cpu_beside"}
 _SUMS |= {"num_periods", "num_throttled"}

@@ -1,4 +1,4 @@
-"""The queues that the op of a merge is called with: its ends of the engine's channels."""
+"""The queues that a custom merge op is called with. They read and write channels of the engine."""
 
 from __future__ import annotations
 
@@ -69,5 +69,5 @@ class _MergeOutput(AsyncQueue):
 def make_merge_queues(
     info: StageInfo, inputs: list[tuple[StageInfo, ItemReader]], output: ItemWriter
 ) -> tuple[list[AsyncQueue], AsyncQueue]:
-    """Return the queues that the op of a merge is called with."""
+    """Return the queues that a custom merge op is called with."""
     return [_MergeInput(of, reader) for of, reader in inputs], _MergeOutput(info, output)

@@ -106,6 +106,6 @@ def percentile_of_waits(recent: Sequence[float], num_waits: int, num_total: int,
 
 
 def _nearest_rank(ordered: Sequence[float], quantile: float) -> float:
-    # Rounded first: some products come out slightly above the integer in binary, which would give the next rank.
+    # Rounded first: some binary products are slightly above the integer, which would give the next rank.
     rank = math.ceil(round(quantile * len(ordered), 9))
     return ordered[min(len(ordered), max(1, rank)) - 1]

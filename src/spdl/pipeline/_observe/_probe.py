@@ -33,7 +33,7 @@ __all__ = [
 FailureOutcome: TypeAlias = Literal["dropped", "substituted", "raised"]
 EngineState: TypeAlias = Literal["new", "running", "stopping", "ended", "failed"]
 #: Where the calls of a node run: the iterator of a source, threads of this process (those of the pool, or of a user's
-#: executor), the event loop, other processes, whoever completes the call before (the engine), or the consumer.
+#: executor), the event loop, other processes, the thread that completes the call before (the engine), or the consumer.
 Place: TypeAlias = Literal["source", "pool", "executor", "loop", "process", "region", "engine", "sink"]
 NodeKind: TypeAlias = Literal["source", "stage", "router", "path", "sink"]
 
@@ -89,7 +89,7 @@ class NodeCounts(NamedTuple):
     num_emitted: int
     num_substituted: int  #: failed calls with a substitute for their output
     num_lost: int  #: parts that calls left out of their results
-    num_redealt: int  #: items of a dead worker that were dealt to another
+    num_redealt: int  #: items of a dead worker that were sent to another worker
     busy: float  #: sum over all calls, those that have not returned included
     wall_time: float  #: sum over successful calls
     success_time: float  #: sum over successful calls of an op; 0 for a source
@@ -101,7 +101,7 @@ class NodeCounts(NamedTuple):
     occupied: float
     failures: tuple[FailedCall, ...]  #: the newest, oldest first
     runs_on: Place = "engine"
-    inputs: tuple[str, ...] = ()  #: ids of the stages that it reads
+    inputs: tuple[str, ...] = ()  #: ids of the stages that the node reads from
 
 
 class EngineCounts(NamedTuple):
@@ -126,27 +126,27 @@ class CallInFlight(NamedTuple):
 
 
 class ThreadBoard(Protocol):
-    """Where threads say which stage they work for. Stages are numbered in order of stage id; then comes the loop."""
+    """Records which stage each thread works for. Stages are numbered in order of stage id; the loop comes last."""
 
     def enter(self, stage: int) -> None:
-        """The calling thread begins a call of a stage."""
+        """Record that the calling thread begins a call of a stage."""
 
     def leave(self) -> None:
-        """The calling thread ends a call."""
+        """Record that the calling thread ends a call."""
 
     def assign(self, native_id: int, stage: int) -> None:
-        """Everything that a thread does is for this stage."""
+        """Record that a thread always works for this stage."""
 
     def adopt(self, native_id: int, stage: int) -> None:
-        """A thread is in a call that began earlier."""
+        """Record that a thread is in a call that began earlier."""
 
     def forget(self, native_id: int) -> None:
-        """The call of an adopted thread has ended."""
+        """Record that the call of an adopted thread has ended."""
 
 
 @dataclass
 class StageWiring:
-    """The observers of one node. The graph sets what they read."""
+    """The observers of one node. The graph builder connects them to their counters."""
 
     task_hooks: list[Any] = field(default_factory=list)  # hooks whose ``task_hook`` must run around every call
     stage_hooks: list[Callable[[], Any]] = field(default_factory=list)  # return async context managers around the stage

@@ -38,7 +38,7 @@ class _ProcessStat:
 def read_group(pgid: int, *, exclude: int | None = None, root: Path = Path("/proc")) -> GroupReading | None:
     """Read the counters of a process group; ``None`` if there is no proc file system.
 
-    Processes that end meanwhile are ignored. A sum is ``None`` if it cannot be read for one living process.
+    Processes that end during the reading are ignored. A sum is ``None`` if it cannot be read for one living process.
 
     Args:
         pgid: Process group id.

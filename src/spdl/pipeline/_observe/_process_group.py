@@ -20,7 +20,7 @@ from spdl._reports import log
 from spdl.pipeline._observe._background import BackgroundTask
 from spdl.pipeline._observe._resource_usage import ProcessGroupResourceUsage
 
-if TYPE_CHECKING:  # multiprocessing is imported on use: most pipelines are not monitored, and it is slow to import
+if TYPE_CHECKING:  # imported on first use: most pipelines are not monitored, and multiprocessing is slow to import
     from multiprocessing.connection import Connection
     from multiprocessing.context import BaseContext
     from multiprocessing.process import BaseProcess
@@ -33,8 +33,8 @@ _LOG = logging.getLogger(__name__)
 class ProcessGroupStatsMonitor(BackgroundTask):
     """Awaits ``callback`` with the usage of this process's group, once at the start and then every ``interval``.
 
-    A daemonic child process takes the samples. It ends when the task is cancelled or this process ends, however it
-    ends. In a daemonic process, which may not have children, :meth:`run` logs a warning and returns.
+    A daemonic child process takes the samples. It ends when the task is cancelled or this process ends, even if this
+    process is killed. In a daemonic process, which may not have children, :meth:`run` logs a warning and returns.
 
     Args:
         callback: Async function, called on the event loop with one sample at a time. Its exceptions are logged, and
@@ -62,7 +62,7 @@ class ProcessGroupStatsMonitor(BackgroundTask):
 
         Raises:
             WorkerDiedError: The sampling process ended unexpectedly.
-        WorkerError: It could not be started.
+        WorkerError: The sampling process could not be started.
         """
         import multiprocessing
 

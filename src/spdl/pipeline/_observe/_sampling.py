@@ -1,7 +1,8 @@
 """Measures one pipeline while it runs: samples its threads, and reads CPU times.
 
-Nothing runs until it is asked for. Then a native thread looks at the threads of the pipeline about 20 times a second,
-or less often if that took more than 0.1 % of a CPU. It needs no GIL and stops nobody. It ends with the pipeline.
+Nothing runs until the first request. Then a native thread samples the threads of the pipeline about 20 times a second,
+or less often if that would take more than 0.1 % of a CPU. It does not need the GIL and blocks no other thread. It ends
+with the pipeline.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Sampling", "has_gil"]
 
-#: Mean time between two looks, in seconds; longer if looks would take more than this share of a CPU.
+#: Mean time between two samples, in seconds; longer if sampling would take more than this share of a CPU.
 _PERIOD = 0.05
 _MOST_SHARE = 0.001
 
 
 class Sampling:
-    """One measurement of a pipeline, from its making until ``end``. Thread-safe.
+    """One measurement of a pipeline, from the construction until ``end``. Thread-safe.
 
     Args:
         since: Counters of the pipeline at this moment.
-        publish: Makes the threads say what they work for; returns an object with ``settle`` and ``end``.
+        publish: Makes the threads record what they work for; returns an object with ``settle`` and ``end``.
     """
 
     def __init__(self, since: PipelineStats, publish: Callable[[ThreadBoard], Any]) -> None:
@@ -47,7 +48,7 @@ class Sampling:
         self._result: Measured | None = None
 
     def _make_sampler(self) -> Any:
-        """``None``: this system does not show what threads do."""
+        """Return a native sampler. ``None``: this system does not show what threads do."""
         if sys.platform != "linux":
             return None
         # Imported late: most pipelines are not observed, and the extension is not needed otherwise.
@@ -117,7 +118,7 @@ def _machine_between(began: CpuReading, now: CpuReading) -> float | None:
 
 
 def _periods_between(began: CpuReading, now: CpuReading) -> tuple[int, int]:
-    """Periods of the quota, and those in which it was used up; none if the process changed its group meanwhile."""
+    """Return the number of quota periods, and of those in which it was used up. 0 if the process changed its group."""
     if began.quota is None or now.quota is None:
         return 0, 0
     num_periods = now.quota.num_periods - began.quota.num_periods

@@ -1,4 +1,4 @@
-"""Makes ``PipelineStats`` of the engine's counters."""
+"""Makes ``PipelineStats`` from the engine's counters."""
 
 from spdl.pipeline._observe._measured import Measured
 from spdl.pipeline._observe._probe import EngineCounts, NodeCounts

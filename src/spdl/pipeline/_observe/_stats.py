@@ -29,10 +29,10 @@ class ItemFailure:
             k-th output of a generator, a tuple of origins for an aggregate.
         item_repr: Short ``repr`` of the item.
         error: Exception of the op, with its traceback.
-        attempts: Number of times that the call was tried.
+        attempts: Number of attempts made.
         seconds: Time that the call took, with all attempts.
-        outcome: What became of the item. ``"dropped"``; ``"substituted"``: what ``on_error`` returned went on in place
-            of the output; ``"raised"``: it failed the pipeline.
+        outcome: What became of the item. ``"dropped"``; ``"substituted"``: the result of ``on_error`` replaced the
+            output; ``"raised"``: it failed the pipeline.
     """
 
     stage: str
@@ -63,7 +63,7 @@ class StageStats:
         num_emitted: Number of items put into the output channel.
         num_lost: Number of parts that calls left out of their results without failing: images that
             ``load_image_batch(..., strict=False)`` could not load, in calls on threads of the pipeline.
-        num_redealt: Number of items of a region that were dealt again because their worker died (``restart=True``).
+        num_redealt: Number of items of a region that were sent again because their worker died (``restart=True``).
         busy: Sum of the time of all calls, up to now for those that have not returned; with concurrency it grows faster
             than ``elapsed``.
         starved: Time with a free slot and no input.
@@ -78,7 +78,7 @@ class StageStats:
         failures: The newest failures, at most 16, oldest first.
         runs_on: Where its calls run: ``"source"`` (the iterator), ``"pool"`` (worker threads), ``"executor"`` (threads
             of an executor), ``"loop"`` (the event loop), ``"process"`` (other processes or interpreters), ``"region"``
-            (its workers), ``"engine"`` (whoever completes the call before), ``"sink"`` (the consumer).
+            (its workers), ``"engine"`` (the thread that completes the call before), ``"sink"`` (the consumer).
         inputs: Ids of the stages that it reads from.
         wall_per_call: Mean wall time of a successful call; 0 before the first.
         cpu_per_call: Mean thread CPU time of a successful call; ``None`` if it was not measured.
@@ -170,10 +170,10 @@ class PipelineStats:
         consumer_wait: Time that the consumer has waited for items, up to now if it is waiting, in seconds.
         stages: Statistics of every stage, in order of stage id.
         measured: What :meth:`Pipeline.verdict` has measured so far; ``None`` before its first call.
-        since: Statistics of the moment when the measurement began; ``None``: it is that of the interval.
-        explain: Returns the name of the stage that the verdict blames, or ``None`` if it blames none or is unsure, and
+        since: Statistics at the moment when the measurement began; ``None``: it began with the interval.
+        explain: Returns the name of the stage that the verdict names, or ``None`` if it names none or is unsure, and
             the sentence under the table. ``None``: there is no verdict.
-        history: What earlier calls of ``stats()`` and reports found, at most 512 moments; for rates over time.
+        history: Counters at earlier calls of ``stats()`` and at reports, at most 512 moments; for rates over time.
     """
 
     elapsed: float
@@ -232,10 +232,10 @@ class PipelineStats:
         ``1 - consumer_wait / elapsed``, and 0 if there was nothing to take.
 
         If no score is above 0.5, as when the last call does not return and its stage has free slots, the result is the
-        stage whose calls ran longest, those that have not returned included.
+        stage whose calls ran longest, including calls that have not returned.
 
-        A stage can look busy because it waits for the GIL, which another one holds. So what is printed marks the stage
-        that :meth:`Pipeline.verdict` blames, if that is known.
+        A stage can look busy because it waits for the GIL, which another stage holds. So the printed table marks the
+        stage that :meth:`Pipeline.verdict` names, if that is known.
         """
         if self.elapsed <= 0 or not self.stages:
             return None
@@ -250,7 +250,7 @@ class PipelineStats:
         return self.stages[at]
 
     def _explained(self) -> tuple[StageStats | None, str]:
-        """Return the stage to mark, and the sentence about it: those of the verdict, if it knows."""
+        """Return the stage to mark and the sentence about it, from the verdict if there is one."""
         limiting = self.limiting_stage
         name, sentence = (None, "") if self.explain is None else self.explain(self)
         if limiting is None:
@@ -271,30 +271,30 @@ class PipelineStats:
         return min(max(0.0, 1.0 - idle), self._busy(index) / self.elapsed)
 
     def to_dict(self, prefix: str = "spdl/") -> dict[str, float]:
-        """Return the numbers with their names, for loggers such as W&B's and TensorBoard's.
+        """Return the statistics as a flat dictionary of names and numbers, for loggers such as W&B and TensorBoard.
 
-        Those of the pipeline are ``elapsed``, ``num_threads``, ``num_items``, ``rate`` and ``consumer_wait``. Those of
-        a stage have its name in front, such as ``decode/rate``: ``num_calls``, ``num_failures``, ``num_substituted``,
-        ``num_lost``, ``num_dropped``, ``num_in_flight``, ``num_emitted``, ``busy``, ``starved``, ``blocked``,
-        ``wall_per_call``, ``cpu_per_call`` (if it was measured), ``queue_len``, ``queue_capacity``, ``occupancy`` and
-        ``rate``. In the name of a stage, only letters, digits and ``_-.`` remain. If several stages have one name,
-        their numbers tell them apart: ``decode.1`` and ``decode.4``.
+        Numbers of the pipeline: ``elapsed``, ``num_threads``, ``num_items``, ``rate`` and ``consumer_wait``. Numbers of
+        each stage, with its name in front, such as ``decode/rate``: ``num_calls``, ``num_failures``,
+        ``num_substituted``, ``num_lost``, ``num_dropped``, ``num_in_flight``, ``num_emitted``, ``busy``, ``starved``,
+        ``blocked``, ``wall_per_call``, ``cpu_per_call`` (if it was measured), ``queue_len``, ``queue_capacity``,
+        ``occupancy`` and ``rate``. In the name of a stage, only letters, digits and ``_-.`` remain. Stages of the same
+        name get their numbers: ``decode.1`` and ``decode.4``.
 
         .. code-block:: python
 
             wandb.log(pipeline.stats().to_dict())
 
         Args:
-            prefix: Text in front of all names.
+            prefix: Prefix of all names.
         """
         from spdl.pipeline._observe._flat import flat  # imported late, as all that not every program needs
 
         return flat(self, prefix)
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
-        """Return everything as text in JSON, and write it to a file if ``path`` is given.
+        """Return all statistics as JSON text, and write it to a file if ``path`` is given.
 
-        ``spdl report`` makes an HTML page of such files.
+        ``spdl report`` makes an HTML page from such files.
         """
         import json  # imported late, as all that not every program needs
 
@@ -305,9 +305,9 @@ class PipelineStats:
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """Return a report as an HTML page, and write it to a file if ``path`` is given.
 
-        It shows the graph, the limiting stage and why, rates and waits over time, the numbers of each stage, and the
-        newest failures. The page needs no other file and no network. Rates over time are between the calls of
-        ``stats()``, and between the reports of ``build(report_stats_interval=)``.
+        It shows the graph, the limiting stage with the reason, rates and waits over time, the statistics of each stage,
+        and the newest failures. The page needs no other file and no network. Rates over time are computed between
+        calls of ``stats()`` and between the reports of ``build(report_stats_interval=)``.
         """
         from spdl.pipeline._observe._document import document_of, written
         from spdl.pipeline._observe._html import page
@@ -327,7 +327,7 @@ class PipelineStats:
         return stats_table(self)
 
     def __format__(self, spec: str) -> str:
-        """Return the table with at most so many columns: ``f"{stats:80}"``."""
+        """Return the table with at most the given number of columns: ``f"{stats:80}"``."""
         if not spec:
             return str(self)
         from spdl.pipeline._observe._stats_table import stats_table

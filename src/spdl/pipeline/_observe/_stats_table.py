@@ -7,11 +7,11 @@ from spdl.pipeline._observe._units import count, rate, seconds, share
 
 __all__ = ["WIDTH", "headline", "stage_cells", "stage_losses", "stage_lines", "stats_table"]
 
-#: Most columns of the terminal.
+#: Maximum number of columns of the table.
 WIDTH = 100
-#: The column of names gives way to the others, but not more than this.
+#: The column of names is shortened to make room for the others, but not below this width.
 _NAME = 16
-#: Left out, in this order, where there is no room. What is lost is shown the longest.
+#: Columns that are left out, in this order, where there is no room. ``dropped`` comes last: it shows lost items.
 _OPTIONAL = ("full", "CPU", "running", "mean", "calls", "dropped")
 
 
@@ -67,9 +67,9 @@ def stage_cells(stage: StageStats, stats: PipelineStats) -> dict[str, str]:
 
 
 def stage_losses(stage: StageStats) -> str:
-    """Return what a stage made up for, and what is missing from its results; empty if neither.
+    """Return the substitutes of a stage and the parts missing from its results, as a line; empty if there are none.
 
-    It has a line of its own, because columns give way where there is no room.
+    This is a line rather than a column, because columns are left out when there is no room.
     """
     parts = []
     if stage.num_substituted:
@@ -82,7 +82,7 @@ def stage_losses(stage: StageStats) -> str:
         parts.append(f"{count(stage.num_lost)} {are} missing from results")
     if stage.num_redealt:
         were = "item was" if stage.num_redealt == 1 else "items were"
-        parts.append(f"{count(stage.num_redealt)} {were} dealt again because a worker died")
+        parts.append(f"{count(stage.num_redealt)} {were} sent again because a worker died")
     return f"   {_shortened(str(stage.info), _NAME * 2)}: {'; '.join(parts)}" if parts else ""
 
 
@@ -94,7 +94,7 @@ def _cpu(stage: StageStats) -> str:
 
 
 def _slots(stage: StageStats, stats: PipelineStats) -> int:
-    """Return how many calls could run at once. Calls whose CPU time cannot be measured are not on our threads."""
+    """Return how many calls could run at once. Calls whose CPU time is not measured run outside the worker threads."""
     slots = stage.info.concurrency or 1
     if stage.num_success and stage.cpu_per_call is None:
         return slots
@@ -127,7 +127,7 @@ def _line(marker: str, cells: dict[str, str], widths: dict[str, int]) -> str:
 
 
 def _shortened(name: str, width: int) -> str:
-    """Leave out the middle of a long name: both ends tell stages apart."""
+    """Leave out the middle of a long name: the ends differ most between stages."""
     if len(name) <= width:
         return name
     tail = (width - 1) // 3

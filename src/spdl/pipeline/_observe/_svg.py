@@ -7,7 +7,7 @@ from html import escape
 
 __all__ = ["SERIES", "STYLE", "circle", "line", "nice_limit", "polyline", "rect", "svg", "text"]
 
-#: Number of colours for lines of one chart; further lines begin again.
+#: Number of colours for the lines of one chart; further lines reuse them from the first.
 SERIES = 8
 _LIGHT = ("#2563eb", "#c2410c", "#15803d", "#9333ea", "#b45309", "#0e7490", "#be185d", "#4d7c0f")
 _DARK = ("#7aa2ff", "#ff9e64", "#73daca", "#c79bff", "#e0af68", "#5ccfe6", "#ff7eb6", "#b5d95c")

@@ -1,4 +1,4 @@
-"""The words of advice: what the user calls the arguments of a pipeline or a loader."""
+"""The argument names that advice uses: those of a pipeline or of a loader."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Terms(NamedTuple):
         concurrency: Argument for the number of calls of a stage at once.
         num_threads: Argument for the number of threads.
         threads: How to give a number of threads.
-        processes: How to run a stage in a number of processes; ``calls``: that many, and as many that wait for them.
+        processes: How to run a stage in a number of processes. ``calls``: the calls they run, and as many queued.
         arguments: Arguments for these numbers.
         away: How to run all of it in another process.
         function: Where several calls run at once.
@@ -39,7 +39,7 @@ class Terms(NamedTuple):
 
     @property
     def has_one_number(self) -> bool:
-        """Whether one argument stands for the number of calls and for that of threads."""
+        """Whether one argument sets both the number of calls and the number of threads."""
         return self.concurrency == self.num_threads
 
 

@@ -4,7 +4,7 @@ __all__ = ["count", "rate", "seconds", "share"]
 
 
 def share(part: float, whole: float = 1.0) -> str:
-    """Format a share: ``"98%"``. More than all is all: counters are read at slightly different moments."""
+    """Format a share: ``"98%"``. Limited to 100%, because counters are read at slightly different moments."""
     return f"{100 * min(1.0, max(0.0, part / whole)):.0f}%" if whole > 0 else "-"
 
 

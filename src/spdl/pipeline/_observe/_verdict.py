@@ -16,7 +16,7 @@ _NO_ARGUMENTS: Mapping[str, int] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class StageShares:
-    """What the calls of one stage did with their time: shares of their wall time, 0 to 1, which add up to 1.
+    """How the calls of one stage spent their time: shares of their wall time, 0 to 1, which add up to 1.
 
     Attributes:
         stage: Name of the stage.
@@ -40,7 +40,7 @@ class StageShares:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What limits a pipeline. ``str()`` says it in two or three sentences.
+    """What limits a pipeline. ``str()`` gives two or three sentences.
 
     Attributes:
         stage: Name of the stage to look at; ``None`` if no stage of the pipeline is to blame.
@@ -50,21 +50,21 @@ class Verdict:
             - ``"gil"``: Python code of this stage keeps the GIL, and other threads wait for it.
             - ``"cpu"``: all CPUs that the process may use are busy.
             - ``"oversubscribed"``: the same, with many more threads than CPUs.
-            - ``"io"``: calls wait for disk, network or a timer, as many at once as may run.
-            - ``"cap"``: as many calls run as may, while CPUs are free: the limit is the number of calls.
+            - ``"io"``: calls wait for disk, network or a timer, and all slots of the stage are in use.
+            - ``"cap"``: all slots of the stage are in use while CPUs are free: the limit is the number of calls.
             - ``"source"``: the iterator of the source is slow.
             - ``"memory"``: calls take more CPU time the more of them run: they share caches or memory bandwidth.
-            - ``"unsure"``: the measurement does not show it; ``advice`` says what is missing.
+            - ``"unsure"``: the measurement does not show the cause; ``advice`` says what is missing.
         reason: What was measured, in one sentence.
-        advice: The one change to make, in terms of the arguments that the user has given.
+        advice: The one change to make, in terms of the user's arguments.
         arguments: New values of the arguments that the advice names, such as ``{"concurrency": 8}``.
         rate: Items per second that the consumer gets.
         predicted_rate: Items per second after that change, which is the second lowest bound; ``rate`` if no argument
             helps. ``None`` if the cause is unknown.
-        next_bound: What will limit the rate then; ``None`` if nothing that was measured would.
-        shares: What the calls of each stage did with their time.
+        next_bound: What will limit the rate after the change; ``None`` if nothing that was measured would.
+        shares: How the calls of each stage spent their time.
         seconds: Length of the measurement.
-        is_estimated: Threads could not be sampled, or were not: the shares are guessed from CPU times.
+        is_estimated: Whether the shares are estimated from CPU times, because threads were not sampled.
     """
 
     stage: str | None
@@ -95,5 +95,5 @@ class Verdict:
 
 
 def as_rate(rate: float) -> str:
-    """Return a rate for people: three digits."""
+    """Format a rate for display, with three digits."""
     return f"{rate:.0f}/s" if rate >= 100 else f"{rate:.3g}/s"

@@ -29,7 +29,7 @@ class Wiring:
         interval: Seconds between reports of the default hook and queue.
         default_hook_class: Called with ``(info, interval=s)``.
         default_queue_class: Called with ``(info, buffer_size=n, interval=s)``. ``None``: the reports of ``StatsQueue``,
-            which need none.
+            which are made without a queue.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Wiring:
         self.channel_readers: list[tuple[StatsQueue, StageWiring]] = []
         #: Observers without a custom stage hook. The engine runs their reports.
         self.reporters: list[TaskStatsHook | StatsQueue] = []
-        #: Whether there are default observers that only log: one block for all stages does it for them.
+        #: Whether there are default observers that only log: one block for all stages replaces their log lines.
         self.has_plain = False
 
     def wire(self, info: StageInfo, kind: NodeKind, buffer_size: int) -> StageWiring:

@@ -1,7 +1,7 @@
 """A priority queue in front of a standard executor.
 
-Executors of the standard library run calls in order of submission. So calls wait here instead, and the most urgent one
-is submitted when a worker is free. Uses only ``submit`` and ``shutdown`` of the executor.
+Executors of the standard library run calls in order of submission. So calls are queued here instead, and the most
+urgent one is submitted when a worker is free. Uses only ``submit`` and ``shutdown`` of the executor.
 """
 
 import heapq

@@ -1,4 +1,4 @@
-"""``PriorityExecutorEntrypoint``: the executor that one stage gets of a shared priority pool."""
+"""``PriorityExecutorEntrypoint``: the executor through which one stage uses a shared priority pool."""
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
@@ -54,7 +54,7 @@ class PriorityExecutorEntrypoint(Executor):
 
     @property
     def is_interpreter_pool(self) -> bool:
-        """Whether calls run in other interpreters of this process: the same has to pickle."""
+        """Whether calls run in other interpreters of this process, so that the same must pickle."""
         return self._owner.is_interpreter_pool
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:

@@ -20,7 +20,7 @@ __all__ = ["PriorityInterpreterPoolExecutor", "PriorityProcessPoolExecutor", "Pr
 
 
 class _PriorityPool(ABC):
-    """A pool that is used through its entry points only. Subclasses choose the executor that runs the calls.
+    """A pool of workers that stages use through entry points. Subclasses choose the executor that runs the calls.
 
     The pool lives as long as it or one of its entry points is referenced; then its workers finish their calls and end.
     Pickling saves its arguments and identity, not its calls: it is restored as one pool per process. In the child of a
@@ -125,7 +125,7 @@ def _restore(cls: type[_PriorityPool], identity: str, num_workers: int, options:
 
 
 class _PriorityPoolOfThreads(_PriorityPool):
-    """Has the arguments that pools of threads and of interpreters, one thread each, have in common."""
+    """Base class of pools of threads and of interpreters (one thread each), which take the same arguments."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Profiling: each stage of a pipeline alone, at several concurrencies."""
+"""Profiling: measures each stage of a pipeline alone, at several concurrencies."""
 
 from spdl.pipeline._profile._hook import ProfileHook as ProfileHook
 from spdl.pipeline._profile._results import ProfileResult as ProfileResult

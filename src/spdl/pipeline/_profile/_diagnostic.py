@@ -26,7 +26,7 @@ def diagnosed(pipeline: Pipeline[U], cfg: PipelineConfig[U]) -> Pipeline[U]:
 
 
 class _DiagnosticPipeline(Pipeline[U]):
-    """Never starts its engine."""
+    """A pipeline whose first read profiles the stages. It never starts its engine."""
 
     def __init__(self, engine: Engine, description: str, cfg: PipelineConfig[U]) -> None:
         super().__init__(engine, description)

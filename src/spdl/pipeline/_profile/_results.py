@@ -1,4 +1,4 @@
-"""What a profile measures: records, their arithmetic, and the table."""
+"""The results of a profile: records, their arithmetic, and the table."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class ProfileStats:
         qps: Number of outputs per second.
         occupancy_rate: Share of time in which the stage's output was not empty, 0 to 1.
         elapsed: Duration of the run, in seconds.
-        num_inputs: Number of items that the stage got.
+        num_inputs: Number of items that the stage received.
         num_outputs: Number of items that it emitted.
         num_failures: Number of calls that failed.
         wall_per_call: Mean wall time of a successful call, in seconds.
@@ -89,7 +89,7 @@ class ProfileResults(list[ProfileResult]):
     def to_svg(self, path: str | PathLike[str] | None = None) -> str:
         """Return a chart of the rate of each stage over its concurrency, as text of an SVG image.
 
-        A dashed line shows what perfect scaling would be; a ring marks where the stage stops scaling.
+        A dashed line shows perfect scaling; a ring marks where the stage stops scaling.
 
         Args:
             path: File to write the image to as well.

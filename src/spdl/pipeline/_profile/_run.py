@@ -1,4 +1,4 @@
-"""``profile_pipeline``: runs each stage alone, on the outputs of the one before it."""
+"""``profile_pipeline``: runs each stage alone, on the outputs of the stage before it."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def profile_pipeline(
 ) -> ProfileResults:
     """Measure each stage of a pipeline alone, at several concurrencies.
 
-    Takes items from the source, then runs the stages one after the other on the outputs of the one before: a pipe with
+    Takes items from the source, then runs one stage after the other on the outputs of the stage before it: a pipe with
     32, 16, 8, 4 and 1 calls in flight and as many threads, other stages once. Concurrency, executor, processes and
     failure limit of the description are ignored. ``print()`` of the result shows a table per stage; its ``to_svg()``
-    is a chart.
+    returns a chart.
 
     .. code-block:: python
 
@@ -82,14 +82,14 @@ def profile_pipeline(
     Args:
         cfg: Description of the pipeline. Its source is iterated, but no further than needed.
         num_inputs: Maximum number of items taken from each source.
-        callback: Function called with each result as soon as it is there. ``None``: that of
+        callback: Function called with each result as soon as it is available. ``None``: the one set by
             ``config.set_default_profile_callback``.
-        hook: Code that runs around the profile and around each run. ``None``: that of
+        hook: Code that runs around the profile and around each run. ``None``: the one set by
             ``config.set_default_profile_hook``.
 
     Returns:
         The results, in order of the stages: a list with ``to_svg()``. Empty if the environment variable ``LOCAL_RANK``
-        is set to something other than 0, so that one of the processes of a machine measures.
+        is set to something other than 0, so that only one process of a machine measures.
 
     Raises:
         RuntimeError: A source has no items, or every call of a stage failed; the last failure is the cause.
@@ -173,7 +173,7 @@ class _Profile:
         outputs: list[Any] = []
         runs: list[ProfileStats] = []
         for concurrency in CONCURRENCIES if isinstance(stage, PipeConfig) else (1,):
-            outputs = []  # those of the run before can be freed
+            outputs = []  # frees the outputs of the run before
             is_last = concurrency == 1
             around = nullcontext() if self.hook is None else self.hook.stage_profile_hook(stage.name, concurrency)
             with _checked(around, "stage_profile_hook"):
@@ -219,7 +219,7 @@ class _Profile:
 
 
 class _Fresh:
-    """Items for one run. Those that a call consumes are cloned: they have a method ``clone``, and are no arrays."""
+    """Items for one run. Items that a call consumes are cloned: those with a method ``clone`` that are not arrays."""
 
     def __init__(self, items: Sequence[Any]) -> None:
         self.items = items
@@ -292,7 +292,7 @@ def _run(
 
 
 def _with_progress(pipeline: Pipeline[Any], what: str, num_inputs: int) -> Iterator[Any]:
-    """Iterate, and log from time to time how far it is."""
+    """Iterate, and log the progress from time to time."""
     due = perf_counter() + _PROGRESS_INTERVAL
     for item in pipeline:
         yield item

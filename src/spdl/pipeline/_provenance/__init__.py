@@ -1,1 +1,1 @@
-"""Which items an output was made of: told with it, logged, and made again."""
+"""Provenance: the source items that an output was made of. Returned with the output, logged, and replayed."""

@@ -1,7 +1,7 @@
-"""The lines of a log of provenance.
+"""The format of a provenance log.
 
-A log has one JSON object per line. A *header* says what pipeline made the batches behind it: ``{"spdl": 1, "seed": 0,
-"fingerprint": [...]}``. All other lines are batches::
+A log has one JSON object per line. A *header* describes the pipeline that made the batches after it: ``{"spdl": 1,
+"seed": 0, "fingerprint": [...]}``. All other lines are batches::
 
     {"step": 12, "epoch": 0, "origin": {"all": [[384, 415], 417]}}
 
@@ -30,7 +30,7 @@ def header_line(seed: int, fingerprint: list[Any]) -> bytes:
 
 
 def flat_line(step: int, epoch: int, positions: list[int]) -> bytes:
-    """The line of a batch of positions of one epoch of the first source: most of them."""
+    """Return the line of a batch of positions of one epoch of the first source, which is the common case."""
     first = positions[0]
     stop = first + len(positions)
     text = f"[[{first},{stop}]]" if positions == [*range(first, stop)] else str(positions)
@@ -38,7 +38,7 @@ def flat_line(step: int, epoch: int, positions: list[int]) -> bytes:
 
 
 def batch_line(step: int, place: ItemPlace) -> bytes:
-    """The line of any batch."""
+    """Return the line of any batch."""
     first: Any = place
     while not isinstance(first, ItemPosition):
         if not first:  # an aggregate of nothing
@@ -73,10 +73,10 @@ def _plain(place: ItemPlace, epoch: int) -> Any:
 
 
 def read_place(origin: Any, epoch: int) -> ItemPlace:
-    """Return the place that a line has.
+    """Return the place that a line describes.
 
     Raises:
-        ValueError: It is damaged.
+        ValueError: The line is damaged.
     """
     match origin:
         case int(position) if position >= 0:

@@ -27,7 +27,7 @@ _LOG = logging.getLogger("spdl.pipeline")
 
 
 def fingerprint_for_log(config: PipelineConfig[Any], engine: Engine, seed: int) -> list[Any]:
-    """Describe a pipeline, so that a replay can tell whether it is the same."""
+    """Describe a pipeline, so that a replay can check that it has the same pipeline."""
     nodes = [node for node in engine.nodes if isinstance(node, SourceNode)]
     facts = [
         prepare_source(node.iterable, Passes(engine, node.number, node.iterable, is_continuous=False)) for node in nodes
@@ -53,7 +53,7 @@ class ProvenanceLog:
         self._fd: int | None = self._open()
 
     def note(self, origin: Origin) -> None:
-        """The batch with this origin is being read. Under the engine's lock."""
+        """Record that the batch with this origin is being read. Call under the engine's lock."""
         step = self.step
         self.step = step + 1
         sources = self._engine.places.sources
@@ -67,7 +67,7 @@ class ProvenanceLog:
             self._waiting.append((step, -1, self._engine.places.of(origin)))
 
     def write(self) -> None:
-        """Write what was noted. Not under the engine's lock."""
+        """Write the recorded batches. Call without the engine's lock."""
         waiting = self._waiting
         with self._writing:
             while waiting:
@@ -89,7 +89,7 @@ class ProvenanceLog:
                     log(_LOG, logging.ERROR, text, step, self._path, exc_info=exc)
 
     def close(self) -> None:
-        """The pipeline has ended. Items that are read later are still written."""
+        """Close the file, at the end of the pipeline. Lines of items that are read later are still written."""
         with self._writing:
             if self._fd is not None:
                 os.close(self._fd)

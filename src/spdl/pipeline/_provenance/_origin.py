@@ -20,12 +20,12 @@ class BatchOrigin:
     """What an output of a pipeline was made of.
 
     Attributes:
-        items: Where its items come from, in their order, each once: ``epoch``, ``position`` in the order of all ranks,
-            number of the ``source``, and the ``item`` that the source gave if that is a number or a text.
+        items: The source items, in order, each once: ``epoch``, ``position`` in the order of all ranks, number of the
+            ``source``, and the ``item`` that the source gave if it is a number or a text.
         failures: Failures of calls on these items: on parts of them, such as the rest of a generator's outputs, and
             those whose output was substituted (``outcome == "substituted"``).
-        place: The same as a tree. An aggregate is a tuple; ``ItemPart(of, number)`` is an output of a call with
-            several.
+        place: The same as a tree. An aggregate is a tuple; ``ItemPart(of, number)`` is one of several outputs of a
+            call.
     """
 
     items: tuple[ItemPosition, ...]
@@ -34,7 +34,7 @@ class BatchOrigin:
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """The positions alone. Where there are several sources or epochs, see ``items``."""
+        """The positions alone. If there are several sources or epochs, use ``items``."""
         return tuple(item.position for item in self.items)
 
     @property

@@ -1,4 +1,4 @@
-"""Reads a log of provenance."""
+"""Reads a provenance log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LoggedBatch(NamedTuple):
 
 
 def read_batch(path: str | os.PathLike[str], step: int) -> LoggedBatch:
-    """Find the newest batch with this number: a run that was resumed may have made some of them again.
+    """Return the newest batch with this number: a resumed run may have made some batches again.
 
     Raises:
         OSError: The file cannot be read.

@@ -52,7 +52,7 @@ def replay_batch(config: PipelineConfig[Any], logged: LoggedBatch, num_threads: 
     """Make the batch of ``logged`` with the pipeline of ``config``.
 
     Raises:
-        ResumeError: It is another pipeline, or the batch cannot be made again.
+        ResumeError: The batch was made by another pipeline, or cannot be made again.
     """
     segments = _split(config)
     engine = build_pipeline(config, num_threads=1)._engine  # never started: for the fingerprint
@@ -68,7 +68,7 @@ def replay_batch(config: PipelineConfig[Any], logged: LoggedBatch, num_threads: 
 
 
 class _Segment(NamedTuple):
-    """An aggregate, except for the first segment, and the stages behind it."""
+    """An aggregate (none in the first segment) and the stages behind it."""
 
     aggregate: AggregateConfig[Any] | None
     stages: list[Any]
@@ -78,7 +78,7 @@ def _split(config: PipelineConfig[Any]) -> list[_Segment]:
     """Return the segments of a pipeline.
 
     Raises:
-        ResumeError: It cannot be replayed.
+        ResumeError: The pipeline cannot be replayed.
     """
     _check(config)
     segments = [_Segment(None, [])]
@@ -135,7 +135,7 @@ def _sources(src: SourceConfig[Any] | MergeConfig) -> list[SourceConfig[Any]]:
 
 
 def _replaced(src: SourceConfig[Any] | MergeConfig, values: Iterator[list[Any]]) -> Any:
-    """Return the same with other sources."""
+    """Return ``src`` with other values in place of its sources."""
     if isinstance(src, SourceConfig):
         return SourceConfig(next(values))
     return Merge([PipelineConfig(_replaced(sub.src, values), sub.pipes, sub.sink) for sub in src.pipeline_configs])
@@ -159,7 +159,7 @@ class _Replay:
         return ResumeError(f"cannot replay step {self.logged.step}: {reason}")
 
     def make(self, wanted: Sequence[ItemPlace], level: int) -> list[Any]:
-        """Return what the segment with this number emitted at these places, in their order."""
+        """Return the outputs of the segment with this number at these places, in their order."""
         segment = self.segments[level]
         unwrapped = [_unwrap(place) for place in wanted]
         bases = [base for base, _ in unwrapped]
@@ -209,7 +209,7 @@ class _Replay:
     ) -> list[Any]:
         """Run stages on values with these places. Of calls with several outputs, take those that ``paths`` name.
 
-        The values take the place of the sources in ``src``: if it is a merge, of those that the places name.
+        The values replace the sources in ``src``; if it is a merge, those sources that the places name.
         """
         is_merge = isinstance(src, MergeConfig)
         if not stages and not is_merge:
@@ -229,7 +229,7 @@ class _Replay:
         config: PipelineConfig[Any] = PipelineConfig(_replaced(src, given), list(stages), SinkConfig(len(values)))
         pipeline = build_pipeline(config, num_threads=self.num_threads, seed=self.logged.seed)
         engine = pipeline._engine
-        engine.judges_stages = False  # one call that fails is told below
+        engine.judges_stages = False  # a single failed call is reported below
         for node in engine.nodes:
             if isinstance(node, SourceNode):
                 node.passes.given = [bases[index] for index in indices[node.number]]
@@ -268,7 +268,7 @@ class _Replay:
     # -- items of the source
 
     def fetch(self, bases: Sequence[ItemPlace]) -> list[Any]:
-        """Return what the source gives at these positions."""
+        """Return the source items at these positions."""
         for base in bases:
             if not isinstance(base, ItemPosition):
                 raise self.error("the log has an aggregate where no stage makes any")
@@ -282,7 +282,7 @@ class _Replay:
         return [found[each] for each in positions]
 
     def fetch_from(self, source: Any, positions: list[ItemPosition]) -> list[Any]:
-        """The same of one source."""
+        """Return the items of one source at these positions."""
         set_epoch = getattr(source, "set_epoch", None)
         if not callable(set_epoch):
             epoch = max((each.epoch for each in positions), default=0)
@@ -343,7 +343,7 @@ class _Replay:
 
 
 def _unwrap(place: ItemPlace) -> tuple[ItemPlace, tuple[int, ...]]:
-    """Return what a segment was given, and the number of the output at each call with several."""
+    """Return the input of a segment, and the number of the output at each call with several outputs."""
     numbers: list[int] = []
     while isinstance(place, ItemPart):
         numbers.append(place.number)

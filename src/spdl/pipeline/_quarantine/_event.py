@@ -20,10 +20,10 @@ class FailureEvent:
         item: What the op was called with. ``None`` if it failed in a worker of a region, where its input stays.
         stage: Name of the stage.
         error: Exception of the last attempt, with its traceback.
-        attempts: Number of times that the call was tried.
+        attempts: Number of attempts made.
         seconds: Time that the call took, with all attempts.
-        origin: Where the item comes from: positions and keys. ``None`` behind a merge op of the user, where nobody
-            knows.
+        origin: Where the item comes from: positions and keys. ``None`` behind a custom merge op, where it is not
+            known.
         outcome: What became of the item: ``"dropped"``, ``"substituted"`` or ``"raised"``; see ``pipe(on_error=...)``.
         item_repr: Short ``repr`` of the item.
         worker: Name of the thread or process on which the failure became known.

@@ -1,4 +1,4 @@
-"""What a source leaves out: ``add_source(exclude=...)``."""
+"""``add_source(exclude=...)``: the items that a source leaves out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOG = logging.getLogger("spdl.pipeline")
 
 
 def exclusion(given: Any) -> Callable[[Any], bool]:
-    """Return a function that says whether an item is excluded.
+    """Return a function that returns whether an item is excluded.
 
     Args:
         given: A predicate, the path of a quarantine file, or keys. A file that does not exist excludes nothing: nothing
@@ -26,7 +26,7 @@ def exclusion(given: Any) -> Callable[[Any], bool]:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is not a quarantine file.
+        ValueError: The file is not a quarantine file.
         TypeError: A key is neither a number, a text nor a path.
     """
     if callable(given):

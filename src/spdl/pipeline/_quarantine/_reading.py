@@ -22,8 +22,8 @@ class QuarantinedItem:
     """A line of a quarantine file.
 
     Attributes:
-        keys: What the source gave: one key, or those of all items of a batch that failed as a whole. ``None`` where
-            that is neither a number, a text nor a path.
+        keys: Items that the source gave: one, or all items of a batch that failed as a whole. ``None`` for an item that
+            is neither a number, a text nor a path.
         stage: Name of the stage.
         error: Name of the class of the exception.
         message: Its text.
@@ -38,12 +38,12 @@ class QuarantinedItem:
 
     @property
     def key(self) -> Key:
-        """The key of a single item; ``None``: it has none, or a whole batch failed."""
+        """The key of a single item. ``None``: the item has no key, or a whole batch failed."""
         return self.keys[0] if len(self.keys) == 1 else None
 
 
 def read_quarantine(path: str | os.PathLike[str]) -> list[QuarantinedItem]:
-    """Return the lines of a file. Those that are damaged are passed over, with one warning.
+    """Return the lines of a file. Damaged lines are skipped, with one warning.
 
     Raises:
         OSError: The file cannot be read.
@@ -60,7 +60,7 @@ def read_quarantine(path: str | os.PathLike[str]) -> list[QuarantinedItem]:
             else:
                 found.append(item)
     if num_damaged:
-        text = "passed over %d lines of %s that are not of a quarantine file, or damaged"
+        text = "skipped %d lines of %s that are damaged or not from a quarantine file"
         log(_LOG, logging.WARNING, text, num_damaged, os.fspath(path))
     return found
 

@@ -1,4 +1,4 @@
-"""``FailureWatcher``: tells the user's callback and the quarantine file of each failed item."""
+"""``FailureWatcher``: passes each failed item to the user's callback and to the quarantine file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STAGE: Final = re.compile(r"\d+:[^:]*:(.*?)(\[\d+\])?", re.DOTALL)
 
 
 class FailureWatcher:
-    """Called for each failed item, on the thread that learns of it. Never under the engine's lock; never raises."""
+    """Called for each failed item, on the thread that handles it, never under the engine's lock. Never raises."""
 
     def __init__(
         self, engine: Engine, callback: Callable[[FailureEvent], Any] | None, file: QuarantineFile | None
@@ -57,7 +57,7 @@ class FailureWatcher:
         if self._callback is not None:
             try:
                 self._callback(event)
-            except BaseException as exc:  # noqa: BLE001 - the user's, and nobody is there to catch it
+            except BaseException as exc:  # noqa: BLE001 - user code, and no caller handles its exceptions
                 if not self._was_logged:
                     self._was_logged = True
                     text = "on_failure=%s raised; it is called again, and further errors of it are not logged"
@@ -69,7 +69,7 @@ class FailureWatcher:
         try:
             with self._engine.lock:
                 place = self._engine.places.of(failure.origin)
-        except LookupError:  # of an epoch that has ended meanwhile; a report must not fail the pipeline
+        except LookupError:  # its epoch has ended since; a report must not fail the pipeline
             return None
         return BatchOrigin(tuple(dict.fromkeys(leaves_of(place))), (), place)
 

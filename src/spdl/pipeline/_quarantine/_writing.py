@@ -1,8 +1,8 @@
 """``QuarantineFile``: appends a line for each failed item.
 
-A line is one JSON object, and one ``write`` to a file opened with ``O_APPEND``. So a kill tears no line, and several
-processes may append to one file. It is opened again at the first failure, so a pipeline in which nothing fails holds no
-descriptor, and closed when the pipeline has ended.
+A line is one JSON object, and one ``write`` to a file opened with ``O_APPEND``. So a kill leaves no partial line, and
+several processes may append to one file. The file is opened again at the first failure, so a pipeline without failures
+holds no descriptor. It is closed when the pipeline has ended.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["VERSION", "QuarantineFile"]
 VERSION: Final = 1
 
 _LOG = logging.getLogger("spdl.pipeline")
-#: A text as JSON has it, in ASCII: with the surrogates in paths that are no valid text.
+#: Quotes text as ASCII JSON, including the surrogates in paths that are not valid text.
 _quoted: Final = json.encoder.encode_basestring_ascii
 _MODE: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
 #: Longer messages, and stacks from other processes, are cut. The numbers of frames: the outermost and the innermost.
@@ -48,9 +48,9 @@ class QuarantineFile:
         self._path = os.path.abspath(path)
         rank = _rank_of_process() if rank is None else rank
         self._head = f'"run":"{os.urandom(4).hex()}","rank":{rank}'
-        self._second = 0, ""  # the newest, and as text
+        self._second = 0, ""  # the newest second, and the same as text
         self._was_logged = False
-        self._is_torn = False  # the last line in the file may not be whole
+        self._is_torn = False  # the last line in the file may be incomplete
         self._guard = threading.Lock()  # of the descriptor
         self._fd: int | None = None
         self._has_ended = False
@@ -87,7 +87,7 @@ class QuarantineFile:
         return f"{text}.{int(1000 * (now - second)):03d}+00:00"
 
     def close(self) -> None:
-        """The pipeline has ended. Calls that return later are still written."""
+        """Close the file, at the end of the pipeline. Failures of calls that return later are still written."""
         with self._guard:
             self._has_ended = True
             self._close()
@@ -121,7 +121,7 @@ def _rank_of_process() -> int:
 
 
 def _line_of(event: FailureEvent, head: str, time: str) -> bytes:
-    """Return the line of a failure. Written out: the ``json`` module would take twice as long."""
+    """Return the line of a failure. Formatted by hand: the ``json`` module would take twice as long."""
     error, origin = event.error, event.origin
     items = () if origin is None else origin.items
     if len(items) == 1:
@@ -155,7 +155,7 @@ def _cut(text: str) -> str:
 
 
 def _stack_of(error: BaseException) -> list[str]:
-    """The frames of the exception and of its cause, outermost first. ``traceback`` would read the source files."""
+    """Return the frames of an exception and its cause, outermost first. ``traceback`` would read the source files."""
     if isinstance(error, RemoteOpError | WorkerError) and (remote := error.remote_traceback):
         text = remote if len(remote) <= _MOST_CHARACTERS else "..." + remote[3 - _MOST_CHARACTERS :]
         return text.splitlines()

@@ -1,1 +1,1 @@
-"""What of a pipeline runs in child processes: the parent's side of each conversation, and the child's (``*_main``)."""
+"""Parts of a pipeline that run in child processes: the parent's side of each, and the child's side (``*_main``)."""

@@ -1,4 +1,4 @@
-"""Executors in the description of a pipeline: found, exchanged, and those that were made for it ended."""
+"""Finds, replaces and shuts down the executors in the description of a pipeline."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ U = TypeVar("U")
 
 
 def make_thread_pools(config: PipelineConfig[U]) -> PipelineConfig[U]:
-    """Where the pipeline runs: the same pipeline with thread pools in place of their descriptions."""
+    """Return the pipeline with thread pools in place of their descriptions. Called in the process that runs it."""
     made: dict[int, Executor] = {}
 
     def make(executor: Executor) -> Executor:
@@ -35,14 +35,14 @@ def make_thread_pools(config: PipelineConfig[U]) -> PipelineConfig[U]:
 
 
 def release_executors(config: PipelineConfig[Any]) -> None:
-    """Where the pipeline ran, before the process ends: end the executors that are of this process.
+    """Shut down the executors of this process. Called in the process that ran the pipeline, before it ends.
 
-    The end of a process of ``multiprocessing`` waits for its children, and a process pool tells its workers to end only
+    A process of ``multiprocessing`` waits for its children when it ends, and a process pool stops its workers only
     after that.
     """
 
     def release(executor: Executor) -> Executor:
-        # An entry point of a priority pool leaves the pool alone.
+        # Has no effect on an entry point of a priority pool.
         getattr(executor, "_owner", executor).shutdown(wait=False, cancel_futures=True)
         return executor
 
@@ -51,7 +51,7 @@ def release_executors(config: PipelineConfig[Any]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class MovedThreadPool(Executor):
-    """A description of a thread pool, in the place of an executor."""
+    """A picklable description of a thread pool, used in place of an executor."""
 
     cls: type[ThreadPoolExecutor]
     max_workers: int
@@ -65,7 +65,7 @@ class MovedThreadPool(Executor):
 
 
 def map_executors(config: PipelineConfig[U], change: Callable[[Executor], Executor]) -> PipelineConfig[U]:
-    """The same pipeline with what ``change`` makes of each executor; without those in regions."""
+    """Return the pipeline with each executor replaced by ``change(executor)``. Executors in regions are dropped."""
     return map_pipes(config, lambda _, executor: change(executor))
 
 
@@ -73,7 +73,7 @@ _Change = Callable[[PathStage, Executor], Executor | None]
 
 
 def map_pipes(config: PipelineConfig[U], change: _Change) -> PipelineConfig[U]:
-    """The same, where it matters whose executor it is: merged pipelines and all paths are looked through."""
+    """Same as ``map_executors``, but ``change`` gets the stage too. Includes merged pipelines and all paths."""
     source = config.src
     if isinstance(source, MergeConfig):
         source = replace(source, pipeline_configs=tuple(map_pipes(sub, change) for sub in source.pipeline_configs))
@@ -87,4 +87,4 @@ def map_pipes(config: PipelineConfig[U], change: _Change) -> PipelineConfig[U]:
 
 
 def _drop(stage: PathStage, executor: Executor) -> None:
-    """Stages in regions run on threads of the workers."""
+    """Drop an executor: stages in regions run on threads of the workers."""

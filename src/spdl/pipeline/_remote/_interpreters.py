@@ -1,8 +1,8 @@
-"""Subinterpreters as workers of a pipeline: the names, and a clear error.
+"""Functions that would run pipelines in subinterpreters. They exist for compatibility and always raise a clear error.
 
-On Python 3.14 a subinterpreter with a GIL of its own refuses daemon threads, of which the engine is made (a thread that
-runs a user's blocking call must not hold up the exit), and NumPy, ``spdl.io`` and Pillow refuse to load. What remains,
-calls of pure Python functions, is what an ``InterpreterPoolExecutor`` as the executor of a stage gives.
+On Python 3.14 a subinterpreter with its own GIL refuses daemon threads, which the engine needs (a thread that runs a
+user's blocking call must not delay the exit), and NumPy, ``spdl.io`` and Pillow do not load there. Calls of pure Python
+functions work; for them, use an ``InterpreterPoolExecutor`` as the executor of a stage.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ def iterate_in_subinterpreter(
     initializer: Callable[[], object] | Sequence[Callable[[], object]] | None = None,
     timeout: float | None = None,
 ) -> Iterable[T]:
-    """Iterate over what ``fn`` returns in a subinterpreter. Requires Python 3.14.
+    """Not available: always raises. Would iterate over the result of ``fn`` in a subinterpreter.
 
     Args:
-        fn: Called once, there; returns what is iterated.
-        buffer_size: Items that are made ahead.
-        initializer: Called there before ``fn``: one, or several in order.
-        timeout: Seconds to wait for an item.
+        fn: Function called once, in the subinterpreter; returns the iterable.
+        buffer_size: Number of items to prefetch.
+        initializer: Function, or several in order, called in the subinterpreter before ``fn``.
+        timeout: Maximum time in seconds to wait for an item.
 
     Raises:
-        UnsupportedPythonError: Always: before Python 3.14 there are none, and on 3.14 they cannot do it.
+        UnsupportedPythonError: Always. Before Python 3.14 there are no subinterpreters; on 3.14 they cannot run this.
     """
     _refuse("iterate_in_subinterpreter", "iterate_in_subprocess")
 
@@ -59,21 +59,21 @@ def run_pipeline_in_subinterpreter(
     use_thread_output_queue: bool = False,
     **kwargs: Any,
 ) -> Iterable[T]:
-    """Run a pipeline in a subinterpreter. Requires Python 3.14.
+    """Not available: always raises. Would run a pipeline in a subinterpreter.
 
     Args:
         config: The pipeline, or its builder.
-        num_threads: As in :func:`~spdl.pipeline.build_pipeline`, like the following ones.
-        max_failures: See there.
-        report_stats_interval: See there.
-        queue_class: See there.
-        task_hook_factory: See there.
-        background_tasks: See there.
-        use_thread_output_queue: See there.
-        **kwargs: For :func:`iterate_in_subinterpreter`.
+        num_threads: Same as in :func:`~spdl.pipeline.build_pipeline`.
+        max_failures: Same.
+        report_stats_interval: Same.
+        queue_class: Same.
+        task_hook_factory: Same.
+        background_tasks: Same.
+        use_thread_output_queue: Same.
+        **kwargs: Arguments of :func:`iterate_in_subinterpreter`.
 
     Raises:
-        UnsupportedPythonError: Always: before Python 3.14 there are none, and on 3.14 they cannot do it.
+        UnsupportedPythonError: Always. Before Python 3.14 there are no subinterpreters; on 3.14 they cannot run this.
     """
     _refuse("run_pipeline_in_subinterpreter", "run_pipeline_in_subprocess")
 

@@ -1,4 +1,4 @@
-"""The children of isolated stages, as their parent sees them."""
+"""The child processes of isolated stages, on the parent's side."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 __all__ = ["IsolatedChild"]
 
-#: Whether the stacks of a child are found without a pipe.
+#: Whether the stacks of a child can be read without a pipe.
 _HAS_PROC: Final[bool] = sys.platform == "linux"
 
-#: A child gets so long to begin to tell where it is before it is killed, and so long between two parts of that.
+#: Seconds that a child gets to begin writing its stacks before it is killed, and between two parts of them.
 _STACK_BEGINS: Final = 0.5
 _STACK_GOES_ON: Final = 0.05
-#: In a stack, innermost first: what called the op, to the end of the thread's block.
+#: In a stack, innermost first: from the frame that called the op to the end of the thread's block.
 _OUR_FRAMES: Final = re.compile(r"\n *File \"[^\"\n]*_isolated_main\.py\", line \d+ in _call\n.*", re.DOTALL)
 
 
 class IsolatedChild:
-    """Starts a process that runs the op of ``task``. See ``IsolatedWorker`` for what its methods promise.
+    """A process that runs the op of ``task``; the constructor starts it. ``IsolatedWorker`` documents the methods.
 
     Raises:
         TypeError: The op cannot be pickled.
@@ -68,13 +68,13 @@ class IsolatedChild:
                 told.close()
 
     def wait_ready(self) -> None:
-        """Wait until the op is there."""
+        """Wait until the child has loaded the op."""
         try:
             self._child.recv().discard()
             return
         except WorkerDiedError as exc:
             error = self._explain(exc)
-        # Not in the handler: the error is kept for long, and its context would keep the frames above and so the link.
+        # Raised outside the handler: the error is kept for long, and its context would keep the frames and the link.
         raise error
 
     def is_alive(self) -> bool:
@@ -101,14 +101,14 @@ class IsolatedChild:
         except TimeoutError:
             error = WorkerTimeoutError(f"{child.what} took too long", remote_traceback=self._where())
             self.kill()
-        except OSError:  # it died while it was given the item
+        except OSError:  # the child died while the item was sent
             error = self._explain(child.died())
         else:
             return _reply_of(frame)
         raise error  # not in a handler, as above
 
     def _where(self) -> str | None:
-        """What the child is doing: the stacks of its threads."""
+        """Return what the child is doing: the stacks of its threads."""
         if _HAS_PROC:
             return _tidy(stacks_of(self._child.pid) or "")
         if self._crash is None or STACK_SIGNAL is None:
@@ -125,7 +125,7 @@ class IsolatedChild:
         return _tidy(text)
 
     def _explain(self, exc: WorkerDiedError) -> WorkerDiedError:
-        """The error of a death with where the child crashed, if it could tell."""
+        """Return the error of a death, with the stack of the crash if the child could write it."""
         text = str(exc)
         if exc.exit_code == -getattr(signal, "SIGKILL", 0) and not self._is_killed:
             text += ", and not by this pipeline: perhaps by the kernel, because memory ran out"
@@ -153,7 +153,7 @@ def _reply_of(frame: Frame) -> IsolatedReply:
 
 
 def _crash_pipe() -> tuple[Connection[bytes, bytes] | None, Connection[bytes, bytes] | None]:
-    """Both ends of a pipe through which a child tells where it crashed: ours, and the child's."""
+    """Return the parent's and the child's end of a pipe to which the child writes the stack of a crash."""
     if sys.platform == "win32":  # the interpreter writes to descriptors, which cannot be handed to a child there
         return None, None
     ours, theirs = multiprocessing.Pipe(duplex=False)
@@ -162,7 +162,7 @@ def _crash_pipe() -> tuple[Connection[bytes, bytes] | None, Connection[bytes, by
 
 
 def _read(pipe: Connection[bytes, bytes]) -> str:
-    """What is there. Does not wait: processes that the op has started may hold the other end open."""
+    """Return what can be read without waiting: processes that the op has started may hold the other end open."""
     parts = []
     with suppress(BlockingIOError):
         while part := os.read(pipe.fileno(), 1 << 16):

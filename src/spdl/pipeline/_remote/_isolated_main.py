@@ -1,4 +1,4 @@
-"""What runs in the child process of an isolated stage: one call after the other, in the main thread."""
+"""The child process of an isolated stage: runs one call after the other, in the main thread."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ def serve(
     retry: Retry | None,
     crash: Connection[bytes, bytes] | None,
 ) -> None:
-    """Run ``op`` on each item that comes, until the parent lets go.
+    """Run ``op`` on each item received, until the parent closes the link.
 
     Args:
-        link: To the parent.
-        op: The user's.
-        is_generator: Its outputs are collected.
-        retry: Says after which exceptions the parent may ask for the same item again.
-        crash: Where the interpreter writes the stack of a crash. Not the link: what it writes is no message.
+        link: Connection to the parent.
+        op: The user's op.
+        is_generator: Whether the op is a generator function; its outputs are collected.
+        retry: Policy that decides after which exceptions the parent may retry the same item.
+        crash: Pipe to which the interpreter writes the stack of a crash. This is not a message, so the link cannot be
+            used.
     """
     if crash is not None:
         _tell_crashes(crash)
@@ -49,7 +50,7 @@ def serve(
 
 
 class _Server:
-    """Makes one call for each request, and keeps the item while it may be asked for again."""
+    """Makes one call for each request, and keeps the item while it may be retried."""
 
     def __init__(self, link: Link, op: Callable[[Any], Any], is_generator: bool, retry: Retry | None) -> None:
         self._link = link
@@ -66,7 +67,7 @@ class _Server:
         self._call(None)
 
     def _call(self, frame: Message | None) -> None:
-        """Run the op on the item of ``frame``, or on that of the last call, and send what came of it."""
+        """Run the op on the item of ``frame``, or on that of the last call, and send the outcome."""
         link, op = self._link, self._op
         values: list[Any] = []
         phase = _Phase.ITEM
@@ -76,7 +77,7 @@ class _Server:
             phase = _Phase.OP
             if self._is_generator:
                 for output in op(self._item):
-                    values.append(output)  # noqa: PERF402 - what came before an error must not be lost with it
+                    values.append(output)  # noqa: PERF402 - outputs before an error must not be lost with it
                 result: Any = values
             else:
                 result = op(self._item)
@@ -92,13 +93,13 @@ class _Server:
             number = int(may_retry)
             kind, encoded = FromIsolated.RAISED, _encode_failure(link, exc, phase, values)
         if not number:
-            self._item = None  # whatever memory it has is not kept until the next comes
+            self._item = None  # do not keep its memory until the next item arrives
         result, values = None, []
         link.send_encoded([(kind, number, encoded)])
 
 
 class _Phase(Enum):
-    """How far a call was when it failed; what is said of it then."""
+    """The phase in which a call failed, with the text for the error."""
 
     ITEM = "the item cannot be unpickled there: "
     OP = ""
@@ -111,13 +112,13 @@ def _encode_failure(link: Link, exc: BaseException, phase: _Phase, values: list[
     if phase is not _Phase.RESULT:
         try:
             return link.encode((values, failure))
-        except Exception:  # noqa: BLE001 - an output cannot be pickled: what the op raised says more
+        except Exception:  # noqa: BLE001 - an output cannot be pickled: the op's exception is more useful
             pass
     return link.encode(([], failure))
 
 
 def _tell_crashes(crash: Connection[bytes, bytes]) -> None:
-    # A crash must not wait for somebody to read of it.
+    # A crashing process must not block until the parent reads.
     os.set_blocking(crash.fileno(), False)
     faulthandler.enable(file=crash.fileno())
     if sys.platform != "linux" and STACK_SIGNAL is not None and hasattr(faulthandler, "register"):

@@ -1,4 +1,4 @@
-"""``iterate_in_subprocess``: an iterable in another process, iterated from here without a thread of its own here."""
+"""``iterate_in_subprocess``: an iterable in another process, iterated from here without an extra thread here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["iterate_in_subprocess", "iterate_resumably"]
 
 T = TypeVar("T")
 
-#: What the fork server imports, so that no child has to.
+#: Modules that the fork server imports, so that its children do not have to.
 _PRELOADED: Final = "spdl.pipeline._remote._preloaded"
 _numbers: Final = itertools.count(1)
 
@@ -34,7 +34,7 @@ def iterate_in_subprocess(
     arena: Any = None,
     resumable: bool | Literal["best-effort"] = False,
 ) -> Iterable[T]:
-    """Iterate over what ``fn`` returns, in a process of its own.
+    """Run ``fn`` in a new process and return an iterable over the items of its result.
 
     .. code-block:: python
 
@@ -44,27 +44,29 @@ def iterate_in_subprocess(
         for number in numbers:
             ...
 
-    The process is started at once, and lives until what is returned here is collected, or the interpreter exits. Each
-    ``iter()`` iterates the same object there anew. Leaving an iteration early is fine: the next one drops what is left.
-    Large buffers of items (arrays, tensors, bytes, packets) come through shared memory, see ``arena``.
+    The process is started at once, and runs until the returned iterable is garbage collected or the interpreter exits.
+    Each ``iter()`` starts a new iteration over the same object in that process. An iteration can be left early: the
+    next one drops its remaining items. Large buffers of items (arrays, tensors, bytes, packets) are passed through
+    shared memory, see ``arena``.
 
     Args:
-        fn: Called once, there. Picklable; otherwise the process is forked, if this one runs no other thread.
-        buffer_size: So many items are made ahead. 1: step by step, the next item is made when the one before it has
-            been taken. Less: no limit. From 32 on, as few as seven eighths of it may be, which makes small items cheap.
-        initializer: Called there before ``fn``: one, or several in order.
+        fn: Function called once, in the new process. It must pickle; otherwise the process is forked, if this process
+            runs no other thread.
+        buffer_size: Maximum number of items to prefetch. 1: the next item is made when the previous one has been taken.
+            Less than 1: no limit. From 32 on, the number may be up to one eighth lower, which makes small items cheap.
+        initializer: Function, or several in order, called in the new process before ``fn``.
         mp_context: Start method. ``None``: the one set with ``multiprocessing.set_start_method``, else ``forkserver``
             where it exists, else ``spawn``.
-        timeout: Most seconds to wait for an item, and for the start. ``None``: no limit.
-        daemon: As for ``multiprocessing.Process``: a daemon may not start processes itself.
-        arena: Shared memory for the items' buffers. ``None``: sized by itself; an int: likewise, but with this limit in
-            bytes (0: none is used); or a :class:`~spdl.pipeline.SharedMemoryRingBuffer`, a
+        timeout: Maximum time in seconds to wait for an item, and for the start. ``None``: no limit.
+        daemon: Same as for ``multiprocessing.Process``: a daemon may not start processes itself.
+        arena: Shared memory for the items' buffers. ``None``: sized automatically. An int: the same, with this limit in
+            bytes (0: no shared memory). Or a :class:`~spdl.pipeline.SharedMemoryRingBuffer`, a
             :class:`~spdl.pipeline.SharedMemorySegmentPool` or another arena, which is closed at the end.
-        resumable: Whether what is returned has ``state_dict()`` and ``load_state_dict()``, as
-            :class:`~spdl.pipeline.Pipeline` has them. The iterable is then the source of a pipeline there: the state
-            says how far it was read here, and what it can do itself (``__getitem__``, or a state of its own) decides
-            how another run gets there. A thread iterates it, ahead of what is sent, so each item must have its own
-            memory. ``buffer_size`` must be limited.
+        resumable: Whether the result has the methods ``state_dict()`` and ``load_state_dict()`` of
+            :class:`~spdl.pipeline.Pipeline`. The iterable is then the source of a pipeline in the new process. The
+            state records how far it was read here; the methods of the iterable (``__getitem__``, or its own state)
+            decide how another run finds that position. A thread iterates it ahead of sending, so each item must have
+            its own memory. ``buffer_size`` must be limited.
 
     Returns:
         An iterable, for one thread at a time. In a forked child it raises ``PipelineStateError``.
@@ -72,14 +74,14 @@ def iterate_in_subprocess(
     Raises:
         WorkerError: An initializer or ``fn`` raised (``Initializer failed``, ``Failed to create the iterable``), or the
             process could not be started. Iterating raises it too: ``Failed to fetch the next item``, ``Failed to create
-            the iterator``. The other exception is in the text, its traceback in ``remote_traceback``.
-        WorkerDiedError: The process is gone. Items that had arrived come first.
-        WorkerTimeoutError: Nothing came for ``timeout`` seconds.
+            the iterator``. The text contains the original exception, and ``remote_traceback`` its traceback.
+        WorkerDiedError: The process has died. Items that had already arrived are returned first.
+        WorkerTimeoutError: Nothing arrived for ``timeout`` seconds.
         PipelineStateError: It is iterated again after such an error, which ends the process.
-        TypeError: ``fn`` or an initializer cannot be pickled, and forking is no way out; or an argument is of the wrong
-            type.
+        TypeError: ``fn`` or an initializer cannot be pickled and the process cannot be forked, or an argument has the
+            wrong type.
         ValueError: There is no start method ``mp_context`` here; ``timeout`` is not above 0, or not finite;
-            ``resumable`` is neither a bool nor ``"best-effort"``, or ``buffer_size`` is unlimited with it.
+            ``resumable`` is neither a bool nor ``"best-effort"``, or is given and ``buffer_size`` is unlimited.
     """
     options: dict[str, Any] = {
         "buffer_size": buffer_size,
@@ -100,7 +102,7 @@ def iterate_in_subprocess(
 
 
 def iterate_resumably(fn: Callable[[], Iterable[T]], *, buffer_size: int = 3, **options: Any) -> ResumableWorker[T]:
-    """``iterate_in_subprocess`` for a ``fn`` that returns ``ResumableItems``."""
+    """Same as ``iterate_in_subprocess``, for a ``fn`` that returns ``ResumableItems``."""
     if as_int("buffer_size", buffer_size) < 1:
         raise ValueError(
             f"buffer_size must be >= 1 for a resumable pipeline, got {buffer_size}: without a limit, the other process "

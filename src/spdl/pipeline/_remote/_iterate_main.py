@@ -1,7 +1,7 @@
-"""Iterating in a child: what runs in the process that ``iterate_in_subprocess`` starts.
+"""The child process that ``iterate_in_subprocess`` starts.
 
-The main thread iterates, takes each item apart at once (so a source may reuse its buffer), and reads commands between
-items. A native thread writes, so that an item leaves whatever the next one does with the GIL, and small ones cross by
+The main thread iterates, serializes each item at once (so a source may reuse its buffer), and reads commands between
+items. A native thread writes, so that an item is sent even if the next one holds the GIL, and small items are sent by
 the hundred.
 """
 
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-#: Commands are looked for so often at least, in seconds, while items are made: a system call costs as much as an item.
+#: Maximum time in seconds between two checks for commands while items are made. A check, which is a system call, costs
+#: as much as an item.
 _LOOK_INTERVAL: Final = 0.001
 
 
 def run(link: Link, fn: Callable[[], Iterable[Any]], initializers: Sequence[Callable[[], object]]) -> None:
-    """Body of the child: make the iterable, and iterate it as often as is asked, until the parent is gone."""
+    """Body of the child: make the iterable, and iterate it on each request, until the parent is gone."""
     link.write_in_background()
     attempt = "Initializer failed"
     try:
@@ -38,9 +39,9 @@ def run(link: Link, fn: Callable[[], Iterable[Any]], initializers: Sequence[Call
             initializer()
         attempt = "Failed to create the iterable"
         iterable = fn()
-    except BaseException as exc:  # noqa: BLE001 - told to the parent, which decides
+    except BaseException as exc:  # noqa: BLE001 - reported to the parent, which decides
         link.send(FromIterator.BROKEN, 0, (attempt, RemoteFailure.of(exc)))
-        await_end(link)  # the parent reads the last message, and then lets go of this process
+        await_end(link)  # the parent reads the last message, then closes the link
         return
     link.send(FromIterator.READY)
     worker = _Worker(link, iterable)
@@ -48,14 +49,14 @@ def run(link: Link, fn: Callable[[], Iterable[Any]], initializers: Sequence[Call
         worker.serve()
     except EOFError:
         pass
-    except BrokenPipeError:  # an item was on its way
+    except BrokenPipeError:  # an item was being sent
         pass
     finally:
         _close(iterable)
 
 
 class _Broken(Exception):
-    """The iteration failed, and the parent has been told."""
+    """The iteration failed, and the parent has been informed."""
 
 
 class _Worker:
@@ -64,17 +65,17 @@ class _Worker:
     def __init__(self, link: Link, iterable: Iterable[Any]) -> None:
         self._link = link
         self._iterable = iterable
-        self._wanted = 0  # number of the iteration asked for last
+        self._wanted = 0  # number of the iteration requested last
         self._credits: float = 0  # how many more items of it may be sent
         # A resumable pipeline: see ``ResumableItems``.
         self._resumable: Any = iterable if getattr(iterable, "counts_reads", None) is True else None
-        self._num_read = 0  # items of this iteration of which the parent has said that they were read
+        self._num_read = 0  # items of this iteration that were read, according to the parent
         self._holds = self._will_hold = (
-            False  # whether, in this iteration and the next one, READ says so and not CREDIT
+            False  # in this iteration and in the next one: whether READ, not CREDIT, gives the number of items read
         )
 
     def serve(self) -> None:
-        """Raises ``EOFError`` when the parent is gone."""
+        """Serve the parent's commands. Raises ``EOFError`` when the parent is gone."""
         done = 0
         while True:
             while self._wanted == done:
@@ -88,7 +89,7 @@ class _Worker:
 
     def _iterate(self, number: int) -> None:
         reset = getattr(self._link.store, "reset", None)
-        if reset is not None:  # an arena that begins anew, when the parent has seen the last of what is in it
+        if reset is not None:  # an arena that is reset when the parent has received everything in it
             self._link.send(FromIterator.STARTED, number)
             while self._credits <= 0:
                 self._take_command()
@@ -100,7 +101,7 @@ class _Worker:
         try:
             self._send_items(number, iterator)
         finally:
-            if iterator is not self._iterable:  # a generator's rest belongs to the next iteration
+            if iterator is not self._iterable:  # the remaining items of a generator belong to the next iteration
                 _close(iterator)
 
     def _send_items(self, number: int, iterator: Iterator[Any]) -> None:
@@ -130,9 +131,9 @@ class _Worker:
                 link.send_bytes_soon(FromIterator.ITEM, number, item)
                 continue
             encoded = self._try(attempt, link.encode, item)
-            # Whoever has no credit left has a reader who waits, or will soon.
+            # Without credit, the reader waits for these items, or will soon.
             link.send_soon(FromIterator.ITEM, number, encoded, urgent=self._credits <= 0)
-            del item, encoded  # not while waiting for the next one
+            del item, encoded  # do not keep them while waiting for the next item
 
     def _try(self, attempt: str, call: Callable[..., Any], *args: Any) -> Any:
         try:
@@ -145,7 +146,7 @@ class _Worker:
         return _Broken()
 
     def _take_command(self) -> None:
-        """Wait for one. Raises ``EOFError``."""
+        """Wait for a command and carry it out. Raises ``EOFError`` when the parent is gone."""
         self._obey(self._link.recv())
 
     def _obey(self, frame: Frame) -> None:
@@ -166,7 +167,7 @@ class _Worker:
             self._link.send(FromIterator.STATE, frame.number, self._state(frame))
 
     def _state(self, frame: Frame) -> Any:
-        """The state that is asked for, or the failure of it."""
+        """Return the requested state, or the failure."""
         try:
             payload = frame.load()
             if frame.kind == ToIterator.LOAD:
@@ -174,16 +175,16 @@ class _Worker:
             else:
                 self._resumable.commit(payload)
             return self._resumable.state_dict()
-        except BaseException as exc:  # noqa: BLE001 - told to the parent
+        except BaseException as exc:  # noqa: BLE001 - reported to the parent
             return RemoteFailure.of(exc)
 
 
 def _close(iterator: object) -> None:
-    """End a generator, or whatever else can be closed."""
+    """Close a generator, or any other iterator that has ``close``."""
     close = getattr(iterator, "close", None)
     if not callable(close) or isinstance(iterator, type):
         return
     try:
         close()
-    except BaseException:  # noqa: BLE001 - the iterator's last words, which nobody waits for
+    except BaseException:  # noqa: BLE001 - user code, and no caller handles its exceptions
         log(logging.getLogger("spdl.pipeline"), logging.WARNING, "closing %r failed", name_of(iterator), exc_info=True)

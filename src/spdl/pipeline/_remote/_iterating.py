@@ -1,4 +1,4 @@
-"""An iterable in another process as its user sees it: the process, and the iterators over what it makes."""
+"""The user's side of an iterable in another process: the process, and the iterators over its items."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ T = TypeVar("T")
 
 #: The process, in messages.
 WHAT: Final = "The worker subprocess"
-#: Items that are taken faster than this, in seconds, and more of them than that in a row, are a rush.
+#: A *rush*: more than this many items in a row, each taken within this many seconds of the one before.
 _PAUSE: Final = 0.0005
 _RUSH: Final = 16
-#: From this size of the buffer on, up to an eighth of it may be made later than it could be.
+#: From this buffer size on, the request for up to an eighth of the items may be delayed.
 _LARGE_BUFFER: Final = 32
 _KEPT_PART: Final = 8
-#: Seconds after which a thread that reads ahead looks for messages that somebody else has received.
+#: Seconds after which a thread that reads ahead checks for messages that another thread has received.
 _LOOK_INTERVAL: Final = 0.05
 _ITEM: Final = int(FromIterator.ITEM)
 
 
 class Worker(Generic[T]):
-    """The iterable. It holds the process; iterators hold it."""
+    """The iterable. It keeps the process alive, and iterators keep the iterable alive."""
 
     def __init__(self, child: Child, buffer_size: int, timeout: float | None) -> None:
         self._child = child
         self.link = child.link
         self.buffer_size = max(0, buffer_size)  # 0: no limit
         self._credits = self.buffer_size or math.inf
-        # An explicit arena begins anew with each iteration, when nothing of the last one is on its way.
+        # An explicit arena is reset with each iteration, when nothing of the last iteration is in transfer.
         self._must_confirm = hasattr(child.link.receiver, "reset")
         self.timeout = timeout
         self.number = 0  # of the latest iteration
@@ -57,7 +57,7 @@ class Worker(Generic[T]):
         return _Iteration(self)
 
     def check(self) -> None:
-        """Raise if there is no process to ask any more."""
+        """Raise ``PipelineStateError`` if the process was ended."""
         if self._is_ended:
             raise PipelineStateError(f"{WHAT} was ended after an error. Cannot iterate again")
 
@@ -71,33 +71,33 @@ class Worker(Generic[T]):
         assert frame.kind == FromIterator.READY
 
     def begin(self) -> int:
-        """Tell the process to start another iteration; its number."""
+        """Tell the process to start another iteration. Returns the number of the iteration."""
         self.check()
         self.number += 1
         self.tell(ToIterator.START, 0 if self._must_confirm else self._credits)
         return self.number
 
     def confirm(self) -> None:
-        """The process waits for this: what older iterations left was received."""
+        """Confirm that all messages of older iterations were received. The process waits for this."""
         self.link.receiver.reset()  # type: ignore[union-attr]
         self.tell(ToIterator.CREDIT, self._credits)
 
     def give_credit(self, count: int) -> None:
-        """Let the process make so many more items."""
+        """Let the process make ``count`` more items."""
         with suppress(OSError):
             self.link.signal(ToIterator.CREDIT, self.number, count)
 
     def tell(self, kind: ToIterator, payload: Any) -> None:
-        """Send a command for the latest iteration. A dead process shows when its messages have been read."""
+        """Send a command for the latest iteration. If the process is dead, the next ``receive`` raises."""
         with suppress(OSError):
             self.link.send(kind, self.number, payload)
 
     def has_waiting(self) -> bool:
-        """A message has been received and not been looked at."""
+        """Return whether a message has been received but not yet handled."""
         return self.link.has_received()
 
     def receive(self) -> Frame:
-        """The next message. Errors end the process."""
+        """Return the next message. Errors end the process."""
         self.check()
         try:
             frame = self._child.recv(self.timeout)
@@ -113,25 +113,25 @@ class Worker(Generic[T]):
             attempt, failure = frame.load()
             error = failure.as_error(attempt)
         if isinstance(error, TimeoutError):
-            self.end(0)  # asking it would only take longer
+            self.end(0)  # by force: a graceful end would only take longer
         else:
             self.end()
         raise error
 
     def end(self, timeout: float = 3.0) -> None:
-        """End the process; after so many seconds by force."""
+        """End the process; after ``timeout`` seconds by force."""
         self._is_ended = True
         self._child.stop(timeout)
 
 
 class ResumableWorker(Worker[T]):
-    """A resumable pipeline there, which has a state here."""
+    """The iterable over a resumable pipeline in another process. Its state can be saved and loaded here."""
 
     num_read = 0  # items of the latest iteration that the user has; its end counts as one
 
     def __init__(self, child: Child, buffer_size: int, timeout: float | None) -> None:
         super().__init__(child, buffer_size, timeout)
-        self.reading = threading.Lock()  # somebody may read ahead in a thread, while the user asks for the state
+        self.reading = threading.Lock()  # a thread may read ahead while the user requests the state
 
     def __iter__(self) -> Iterator[T]:
         self.check()
@@ -142,12 +142,12 @@ class ResumableWorker(Worker[T]):
         return super().begin()
 
     def state_dict(self) -> dict[str, str]:
-        """As :meth:`spdl.pipeline.Pipeline.state_dict`. It asks the other process, which answers between two items."""
+        """Same as :meth:`spdl.pipeline.Pipeline.state_dict`. The other process answers between two items."""
         state: dict[str, str] = self._ask(ToIterator.STATE, self.num_read)
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """As :meth:`spdl.pipeline.Pipeline.load_state_dict`. Before the first iteration."""
+        """Same as :meth:`spdl.pipeline.Pipeline.load_state_dict`. Call before the first iteration."""
         if self.number:
             raise PipelineStateError("cannot load a state: the pipeline in the subprocess has been iterated")
         self._ask(ToIterator.LOAD, state)
@@ -166,21 +166,21 @@ class ResumableWorker(Worker[T]):
         if not isinstance(answer, RemoteFailure):
             return answer
         if answer.type_name == "ResumeError":
-            from spdl.resume._errors import ResumeError  # imported late: few need it
+            from spdl.resume._errors import ResumeError  # imported late: rarely needed
 
             raise ResumeError(answer.message)
         raise answer.as_error("The pipeline in the subprocess has no such state")
 
 
 class _Iteration(Generic[T]):
-    """An iterator over the items of one iteration. It begins with the first ``next``."""
+    """An iterator over the items of one iteration. The iteration begins with the first ``next``."""
 
     def __init__(self, worker: Worker[T]) -> None:
         self._worker = worker
         self._number = 0  # until it begins
         self._is_over = False
-        self._num_taken = 0  # and not told to the process
-        # From a large buffer so many are kept before they are told.
+        self._num_taken = 0  # items taken and not yet reported to the process
+        # With a large buffer, this many taken items are collected before they are reported.
         self._num_kept = -(-worker.buffer_size // _KEPT_PART) if worker.buffer_size >= _LARGE_BUFFER else 0
         self._num_quick = 0  # taken since the last pause
         self._last = 0.0  # when the last one was taken
@@ -231,10 +231,10 @@ class _Iteration(Generic[T]):
         return item
 
     def _give_credit(self, worker: Worker[T]) -> None:
-        """Let the process make other items for those that were taken.
+        """Let the process make new items in place of those that were taken.
 
-        Every message is a system call, and may wake the process. With a small buffer every item counts; but in a rush
-        they are kept as long as items wait here, and not when this side is about to wait.
+        Every message is a system call, and may wake the process. With a small buffer, every taken item is reported at
+        once; but in a rush, reports are collected while items are waiting here, and sent before this side would wait.
         """
         self._num_taken += 1
         now = monotonic()
@@ -247,9 +247,9 @@ class _Iteration(Generic[T]):
 
 
 class _ResumableIteration(_Iteration[T]):
-    """The same, which counts what has been read.
+    """An iterator that also counts which items have been read, for the state.
 
-    For code that reads ahead for the user, in a thread of its own, it has ``hold``, ``token`` and ``commit``; see
+    For code that reads ahead for the user, in its own thread, it has ``hold``, ``token`` and ``commit``; see
     ``spdl.dataloader._holding.Holding``.
     """
 
@@ -280,7 +280,7 @@ class _ResumableIteration(_Iteration[T]):
             self._worker.num_read = self._num
 
     def _await_message(self) -> None:
-        """Wait without the lock, so that the user can ask for the state meanwhile."""
+        """Wait without the lock, so that the user can request the state during the wait."""
         link, limit = self._worker.link, self._worker.timeout
         if self._is_over or not self._number:
             return

@@ -1,7 +1,7 @@
-"""Executors of a pipeline that moves to another process, which cannot move themselves.
+"""Executors of a pipeline that runs in another process. An executor itself cannot be sent there.
 
-Thread pools are made again there. Workers of process pools are started here and belong to this process; the pipeline's
-process reaches them directly, by connections that both get when they are started.
+Thread pools are made again in the pipeline's process. Workers of process pools are started here and belong to this
+process; the pipeline's process reaches them directly, through connections that both get when they are started.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ __all__ = ["MovedWorkers", "move_executors"]
 
 U = TypeVar("U")
 
-#: How long the end of a worker may come after its connection's: on a busy machine, the end of a process takes seconds.
+#: Maximum time between the end of a worker's connection and the end of the worker: on a busy machine, the end of a
+#: process takes seconds.
 _DEATH_TIMEOUT = 10.0
 
 
@@ -37,30 +38,30 @@ class MovedWorkers:
 
     def __init__(self) -> None:
         self.children: list[Child] = []
-        self._starting: list[Child] = []  # whose initializer has not returned, as far as is known
-        self._to_close: list[Callable[[], object]] = []  # ends that are for the process that uses the workers
+        self._starting: list[Child] = []  # workers whose initializer has not returned, as far as is known
+        self._to_close: list[Callable[[], object]] = []  # close link ends of the process that uses the workers
 
     def add(self, child: Child, end: LinkEnd) -> None:
-        """Own a worker of a pool, and keep the end for who uses it until that was sent."""
+        """Take ownership of a pool's worker, and keep the user process's end of its link until it was sent."""
         self.children.append(child)
         self._starting.append(child)
         self._to_close.append(end.close)
 
     def adopt(self, children: Sequence[Child], close_ends: Callable[[], object]) -> None:
-        """Own workers of regions, whose initializers the pipeline itself waits for."""
+        """Take ownership of workers of regions. The pipeline itself waits for their initializers."""
         self.children += children
         self._to_close.append(close_ends)
 
     def close_ends(self) -> None:
-        """The process that uses the workers has been started, or will not be: it alone holds its ends from now on."""
+        """Close this process's copies of the ends, after the process that uses the workers has started or failed to."""
         while self._to_close:
             self._to_close.pop()()
 
     def wait_ready(self) -> None:
-        """Return when the initializers of pools have.
+        """Wait until the initializers of pools have returned.
 
         Raises:
-            WorkerError: One has failed, or its worker has died.
+            WorkerError: An initializer failed, or its worker has died.
         """
         for child in self._starting:
             frame = child.recv()
@@ -70,7 +71,7 @@ class MovedWorkers:
         self._starting.clear()
 
     def explain(self, error: WorkerError) -> WorkerError:
-        """The error with the worker that died and how, if that is why the process that uses it failed."""
+        """Return the error, with the worker that died and how, if a worker's death caused the error."""
         if isinstance(error, WorkerDiedError) or not self.children:
             return error
         dead = wait_deaths(self.children, _DEATH_TIMEOUT if error._has_dead_worker else 0.0)
@@ -91,12 +92,12 @@ class MovedWorkers:
 
 
 def move_executors(config: PipelineConfig[U], workers: MovedWorkers, mp_context: Any) -> PipelineConfig[U]:
-    """The same pipeline with executors that can be sent to a new process. Starts the workers of process pools.
+    """Return the pipeline with executors that can be sent to a new process. Starts the workers of process pools.
 
     Args:
-        config: Executors of stages in regions are dropped: they count for nothing there.
-        workers: Gets the workers that are started, and the ends for the process where the pipeline runs.
-        mp_context: How to start them. ``None``: as the pool says, unless that is by fork.
+        config: Description of the pipeline. Executors of stages in regions are dropped, because regions ignore them.
+        workers: Gets the workers that are started, and the link ends for the process where the pipeline runs.
+        mp_context: Start method of the workers. ``None``: that of the pool, unless it is fork.
 
     Raises:
         ValueError: A pool has been used or shut down.
@@ -113,8 +114,8 @@ def move_executors(config: PipelineConfig[U], workers: MovedWorkers, mp_context:
 
 
 def _move(executor: Executor, stages: Sequence[str], workers: MovedWorkers, mp_context: Any) -> Executor:
-    # A subclass with arguments of its own has to know itself how it is pickled.
-    interpreters = sys.modules.get("concurrent.futures.interpreter")  # from 3.14 on; whoever made one has imported it
+    # A subclass with its own arguments must define itself how it is pickled.
+    interpreters = sys.modules.get("concurrent.futures.interpreter")  # from 3.14 on; any user has imported it
     known = [ThreadPoolExecutor] if interpreters is None else [ThreadPoolExecutor, interpreters.InterpreterPoolExecutor]
     if any(type(executor).__init__ is each.__init__ for each in known):
         return _describe_threads(executor, stages)
@@ -150,7 +151,7 @@ def _start_workers(
     return MovedProcessPool(name, ends)
 
 
-# -- what only private attributes of the standard library tell
+# -- private attributes of the standard library: there is no public way to get this
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ def _describe_threads(executor: Any, stages: Sequence[str]) -> MovedThreadPool:
 
 
 def _initializer_of(executor: Any) -> tuple[Callable[..., object] | None, Sequence[Any]]:
-    """What each thread of a thread pool, or each interpreter of a pool of them, calls first, and its arguments."""
+    """Return the initializer of a pool of threads or interpreters, and its arguments."""
     if not hasattr(executor, "_create_worker_context"):  # before 3.14
         return executor._initializer, executor._initargs
     context = executor._create_worker_context()  # makes no thread and no interpreter
@@ -188,8 +189,8 @@ def _initializer_of(executor: Any) -> tuple[Callable[..., object] | None, Sequen
 
 
 def _process_parameters(executor: Any, stages: Sequence[str]) -> _ProcessParameters | None:
-    """``None``: it is no process pool of the standard library's."""
-    processes = sys.modules.get("concurrent.futures.process")  # whoever made one has imported it
+    """Return how a process pool was made. ``None``: it is not a process pool of the standard library."""
+    processes = sys.modules.get("concurrent.futures.process")  # imported if there is such a pool
     if processes is None or type(executor).__init__ is not processes.ProcessPoolExecutor.__init__:
         return None
     try:
@@ -200,7 +201,7 @@ def _process_parameters(executor: Any, stages: Sequence[str]) -> _ProcessParamet
             executor._max_workers,
             executor._initializer,
             tuple(executor._initargs),
-            None if method == "fork" else method,  # nobody can tell whether it was asked for or is the default
+            None if method == "fork" else method,  # it is not known whether fork was requested or is the default
         )
     except AttributeError as exc:
         raise _unreadable(executor, stages) from exc
@@ -235,7 +236,7 @@ def _listed(stages: Sequence[str]) -> str:
 
 
 def _users(config: PipelineConfig[Any]) -> dict[int, list[str]]:
-    """Names of the stages of each executor."""
+    """Return the names of the stages of each executor, by its id."""
     users: dict[int, list[str]] = {}
 
     def note(stage: PathStage, executor: Executor) -> Executor:

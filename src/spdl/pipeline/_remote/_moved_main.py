@@ -1,9 +1,9 @@
-"""A worker of a moved process pool: what runs in it.
+"""The worker process of a moved process pool.
 
-It has two connections. By one, the process where the pipeline runs has it call functions. The other is to its owner,
-the process that started it. It ends when both have let go of it: so the pipeline can end its calls in peace, and the
-owner can take every end that it has not asked for as a death. Should the pipeline's process not let go, the worker is
-ended a moment after its owner has.
+It has two connections. Through one, the process where the pipeline runs sends it calls. The other leads to its owner,
+the process that started it. The worker ends when both are closed: so the pipeline can finish its calls, and the owner
+can treat any other end as a death. If the pipeline's process does not close its connection, the worker ends a moment
+after its owner has closed the other one.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ __all__ = ["work"]
 
 
 def work(owner: Link, there: LinkEnd, initializer: Callable[..., object] | None, initargs: tuple[Any, ...]) -> None:
-    """Serve calls until nobody is left.
+    """Serve calls until both connections are closed.
 
     Args:
-        owner: To the process that started this one.
-        there: To the process where the pipeline runs.
-        initializer: Called first.
-        initargs: Its arguments.
+        owner: Connection to the process that started this one.
+        there: Connection to the process where the pipeline runs.
+        initializer: Function called first.
+        initargs: Arguments of ``initializer``.
     """
     with there.open() as link:
         if link.sender is not None:
-            set_current(link.sender)  # what ops make for the pipeline is made where it is sent from
+            set_current(link.sender)  # ops allocate results in the memory from which they are sent
         if initializer is not None and (failure := failure_of(initializer, *initargs)) is not None:
             owner.send(FromMoved.INITIALIZER_FAILED, 0, failure)
             return
@@ -43,7 +43,7 @@ def work(owner: Link, there: LinkEnd, initializer: Callable[..., object] | None,
 
 
 def _answer(link: Link, frame: Frame) -> None:
-    """Run the call in ``frame`` and send what came of it. Nothing of it is left when this returns."""
+    """Run the call in ``frame`` and send the outcome. Keeps no reference to the call or its result."""
     value, failure = call_remotely(_run, frame)
     if failure is None:
         encoded, failure = call_remotely(link.encode, value)
@@ -60,5 +60,5 @@ def _run(frame: Frame) -> Any:
         return fn(*args, **kwargs)
     except Exception:
         raise
-    except BaseException as exc:  # sys.exit() of the user's: it costs the call, not the worker, as in other pools
+    except BaseException as exc:  # a sys.exit() in user code fails the call, not the worker, as in other pools
         raise RuntimeError(f"the call ended with {type(exc).__name__}: {exc}") from exc

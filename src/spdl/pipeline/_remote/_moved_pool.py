@@ -1,4 +1,4 @@
-"""What stands for a moved process pool in the process where the pipeline runs."""
+"""The proxy of a moved process pool in the process where the pipeline runs."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class _Task(NamedTuple):
 class MovedProcessPool(Executor):
     """An executor whose workers belong to another process, and are reached from here.
 
-    Picklable as an argument of a new process, and used there only. Calls are done in the order of ``submit``, each by
-    the first worker that is free. When a worker has died, calls that wait and all later ones fail.
+    It pickles as an argument of a new process, and is used only there. Calls start in the order of ``submit``, each on
+    the first free worker. When a worker has died, queued calls and all later ones fail.
 
     Args:
-        name: Names the pool in errors.
-        ends: A connection to each worker.
+        name: Name of the pool in errors.
+        ends: One connection to each worker.
     """
 
     is_process_pool = True
@@ -43,7 +43,7 @@ class MovedProcessPool(Executor):
     def __init__(self, name: str, ends: Sequence[LinkEnd]) -> None:
         self._name = name
         self._ends = list(ends)
-        self._lock = threading.Lock()  # guards the fields below, and that nothing is put in a queue that nobody reads
+        self._lock = threading.Lock()  # guards the fields below; no call is put in a queue that no thread reads
         self._has_started = False
         self._broken: str | None = None
         self._tasks: SimpleQueue[_Task] = SimpleQueue()
@@ -92,7 +92,7 @@ class MovedProcessPool(Executor):
                 task.future.set_exception(exc)
                 continue
             future = task.future
-            del task  # what it was called with may be large, and must not be kept until the next call
+            del task  # the arguments may be large, and must not be kept until the next call
             if not _call(link, encoded, future):
                 link.close()
                 self._break(number, future)
@@ -114,7 +114,7 @@ class MovedProcessPool(Executor):
 
 
 def _call(link: Link, encoded: Encoded, future: Future[Any]) -> bool:
-    """Have the worker run one call and settle its future; False if the worker is gone."""
+    """Run one call on the worker and set the result of its future. Returns False if the worker is gone."""
     try:
         link.send_encoded([(MovedCall.CALL, 0, encoded)])
         frame = link.recv()
@@ -134,9 +134,9 @@ def _call(link: Link, encoded: Encoded, future: Future[Any]) -> bool:
 
 
 def _broken_pool(why: str) -> RuntimeError:
-    from concurrent.futures.process import BrokenProcessPool  # brings all of multiprocessing; here it is there already
+    from concurrent.futures.process import BrokenProcessPool  # imports multiprocessing, already loaded here
 
     error = BrokenProcessPool(why)
-    # The type that every other death of a worker has: by it the main process knows that there is more to tell.
+    # The type of every other death of a worker: it tells the main process to add details.
     error.__cause__ = WorkerDiedError(why)
     return error

@@ -1,7 +1,7 @@
-"""Regions of a pipeline that is moved to a process of its own: the workers stay with the process that moves it.
+"""Regions of a pipeline that runs in a subprocess: the workers belong to the process that starts this subprocess.
 
-That process starts them and ends them. Each is connected to the pipeline's process by a link of its own, which goes
-there within the description: in place of the region's target stands one that knows the way to its workers.
+That process starts and ends the workers. Each has its own link to the pipeline's process. The link is sent there with
+the description, in which the target of the region is replaced by one that contains the links to its workers.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ def move_regions(
     report_stats_interval: float = -1,
     mp_context: str | None = None,
 ) -> tuple[PipelineConfig[Any], list[Child]]:
-    """Start the workers of all regions of ``config``, those of merged pipelines too.
+    """Start the workers of all regions of ``config``, including merged pipelines.
 
     Args:
-        config: Of a pipeline that is to run in another process.
-        num_threads: As for ``build_pipeline``; so are the next two.
-        max_failures: See there.
-        seed: See there.
-        report_stats_interval: See there.
-        mp_context: How workers are started whose region does not say.
+        config: Description of a pipeline that will run in another process.
+        num_threads: Same as in ``build_pipeline``.
+        max_failures: Same.
+        seed: Same.
+        report_stats_interval: Same.
+        mp_context: Start method of workers whose region does not set one.
 
     Returns:
-        The description to send there, once, as an argument of the new process; then call ``close_ends`` with it.
-        And the workers, which the caller ends.
+        The description to send to the new process, once, as an argument of that process; call ``close_ends`` with it
+        afterwards. And the workers, which the caller must end.
 
     Raises:
-        ValueError: A region replaces its dead workers: they could not be reached from there.
-        Exception: What starting a process raises. Workers that had been started are stopped.
+        ValueError: A region has ``restart=True``: the new workers could not be reached from the other process.
+        Exception: An error of starting a process. Workers that had been started are stopped.
     """
     children: list[Child] = []
 
     def move(cfg: PipelineConfig[Any]) -> PipelineConfig[Any]:
-        # As many as there are marks that open one, in their order.
+        # One for each mark that opens a region, in their order.
         marks = iter([moved(part) for part in split_regions(cfg.pipes) if isinstance(part, Region)])
         pipes = [next(marks) if _opens(stage) else stage for stage in cfg.pipes]
         src = cfg.src
@@ -101,7 +101,7 @@ def _opens(stage: object) -> bool:
 
 
 def close_ends(config: PipelineConfig[Any]) -> None:
-    """In the process that has sent ``config`` away: let go of its ends of the connections."""
+    """Close the link ends in ``config``, in the process that has sent it to another process."""
     for target in _attached(config):
         for end in target.ends:
             end.close()
@@ -118,7 +118,7 @@ def _attached(config: PipelineConfig[Any]) -> Iterator[AttachedWorkersConfig]:
 
 @dataclass(frozen=True, repr=False)
 class AttachedWorkersConfig(ExecutorConfig):
-    """Workers that another process owns. They serve one pipeline after the other."""
+    """Target of a region whose workers another process owns. They serve one pipeline after the other."""
 
     ends: list[LinkEnd] = field(default_factory=list, repr=False)
     _ports: list[_Port] = field(default_factory=list, init=False, compare=False)
@@ -133,7 +133,7 @@ class AttachedWorkersConfig(ExecutorConfig):
 
 
 class _Port:
-    """The way to one worker."""
+    """The connection to one worker."""
 
     def __init__(self, index: int, end: LinkEnd) -> None:
         self.index = index
@@ -151,7 +151,7 @@ class _Port:
 
 
 class AttachedWorkers(LinkedWorkers):
-    """The workers for one pipeline."""
+    """The workers of a region of one pipeline. Another process owns them."""
 
     def __init__(self, stage: str, ports: list[_Port]) -> None:
         super().__init__(stage, len(ports), may_replace=False)
@@ -171,12 +171,12 @@ class AttachedWorkers(LinkedWorkers):
         for slot in self._slots:
             with suppress(OSError):  # it has died
                 slot.port.link.send(ToRegionWorker.CLOSE)
-        self._slots = [Slot(-1, slot.port) for slot in self._slots]  # whoever still sends does it for nothing
+        self._slots = [Slot(-1, slot.port) for slot in self._slots]  # messages that are still being sent are ignored
         self._close_bell()
         return []
 
     def kill(self) -> None:
-        """They are not this process's: whoever owns them ends them."""
+        """Do nothing: the process that owns the workers ends them."""
 
     def describe(self, worker: int) -> str:
         return f"worker {worker}"

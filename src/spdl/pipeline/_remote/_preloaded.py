@@ -1,3 +1,3 @@
-"""Imported by the fork server, for its sake only: children that iterate find these modules in memory."""
+"""Imported only by the fork server, so that children that iterate find these modules in memory."""
 
 from . import _iterate_main as _iterate_main

@@ -1,4 +1,4 @@
-"""Imported by fork servers where pipelines are built: children that run them find these modules in memory."""
+"""Imported by fork servers of processes that build pipelines, so that children find these modules in memory."""
 
 from spdl.pipeline import _build as _build
 

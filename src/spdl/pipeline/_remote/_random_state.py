@@ -1,8 +1,8 @@
-"""The global random state of one process, taken along to another.
+"""Copies the global random state of one process to another.
 
-That of ``random``, of NumPy's legacy functions and of torch on the CPU; the last two if they are imported. A module
-that the other process has not imported is not imported for this: a loader that never needs torch is spared its seconds
-and its memory. Its state is set at the end of its import, should there be one.
+It covers ``random``, NumPy's legacy functions and torch on the CPU, the last two if they are imported. A module that
+the other process has not imported is not imported for this: torch costs seconds and memory, and many loaders never use
+it. If the other process imports the module later, its state is set at the end of the import.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 __all__ = ["RandomState", "capture", "restore"]
 
-#: What ``capture`` returns: pickles, and means nothing to a reader. Keyed by the module that the state is of.
+#: Result of ``capture``: opaque values that pickle, by the name of their module.
 RandomState = dict[str, Any]
 
 
 def capture() -> RandomState:
-    """The state as it is now in this process. Changes nothing."""
+    """Return the current state of this process, without changing it."""
     state: RandomState = {"random": random.getstate()}
     for name, (get, _) in _OTHERS.items():
         module = sys.modules.get(name)
-        # One that another thread is importing just now has no state that anybody could have set.
+        # A module that another thread is still importing has no state that was set by the user.
         if module is not None and not _is_being_imported(module):
             state[name] = get(module)
     return state
 
 
 def restore(state: RandomState) -> None:
-    """Set the state in this process; for modules that are not imported, when they are."""
+    """Set the state in this process; for modules that are not yet imported, when they are imported."""
     random.setstate(state["random"])
     later: dict[str, Any] = {}
     for name, (_, put) in _OTHERS.items():
@@ -50,7 +50,7 @@ def restore(state: RandomState) -> None:
         sys.meta_path.insert(0, _OnImport(later))
 
 
-# As plain bytes: pickled arrays and tensors would import their modules wherever they arrive.
+# As plain bytes: unpickling arrays and tensors would import their modules in the other process.
 
 
 def _get_numpy(numpy_random: Any) -> bytes:
@@ -87,7 +87,7 @@ def _is_being_imported(module: ModuleType) -> bool:
 
 
 class _OnImport:
-    """Finds nothing itself: it sets the state of a module at the end of its import, which others do."""
+    """An import hook that finds no modules itself. It sets the state of a module at the end of its import."""
 
     def __init__(self, state: RandomState) -> None:
         self._state = state
@@ -110,7 +110,7 @@ class _OnImport:
 
 
 class _Restoring:
-    """A loader that does what another does, and then sets the state of the module."""
+    """A loader that calls another loader, and then sets the state of the module."""
 
     def __init__(self, loader: Any, name: str, state: RandomState) -> None:
         self._loader = loader
@@ -122,7 +122,7 @@ class _Restoring:
 
     def exec_module(self, module: ModuleType) -> None:
         if module.__spec__ is not None:
-            module.__spec__.loader = self._loader  # who asks the module where its data is must get the real one
+            module.__spec__.loader = self._loader  # code that looks for the module's data files needs the real loader
         module.__loader__ = self._loader
         self._loader.exec_module(module)
         state = self._state.pop(self._name, None)

@@ -1,8 +1,8 @@
-"""A worker of a region, on its own side: the region's stages as a pipeline, fed and emptied over a connection.
+"""The worker process of a region: runs the region's stages as a pipeline whose items cross a connection.
 
-Three threads meet here: the main one receives and never waits for the pipeline, so that whoever sends is not held up;
-the pipeline's source takes what has been received; and one, the *emitter*, sends outputs and reports. Everything that
-is sent after the start is sent by the emitter, so its order is that in which it happened.
+It has three threads. The main thread receives and never waits for the pipeline, so that the sender is not blocked. The
+pipeline's source takes the received items. The *emitter* sends outputs and reports. After the start only the emitter
+sends, so messages are sent in the order of the events.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ _REPORTS: Final = {
     Then.MARK: FromRegionWorker.AT_MARK,
     Then.END: FromRegionWorker.AT_END,
 }
-#: How long ops that run when a conversation is closed may go on before the next begins.
+#: Maximum time in seconds that running ops may take after a conversation was closed, before the next one begins.
 _STOP_TIMEOUT: Final = 0.5
 _FOR_EVER: Final = 1e6
 
 
 @dataclass(frozen=True)
 class RegionSpec:
-    """What a worker needs to know of its region. Pickles if the stages and the initializer do."""
+    """What a worker needs to know about its region. Pickles if the stages and the initializer pickle."""
 
-    stage: str  #: as it is named before a pipeline says more
+    stage: str  #: name of the region until a pipeline gives a more specific one
     stages: tuple[PathStage, ...]
     output_size: int
     initializer: Callable[..., object] | None
@@ -70,9 +70,9 @@ def run_worker(link: Link, spec: RegionSpec, index: int) -> None:
 
 
 def run_moved_worker(link: Link, spec: RegionSpec, index: int, end: LinkEnd) -> None:
-    """Body of a worker process whose owner is not the process of the region's pipeline, which ``end`` leads to.
+    """Body of a worker process whose owner is not the pipeline's process. ``end`` leads to the pipeline's process.
 
-    It ends with its owner, and not with that process: so the owner can tell a death.
+    The worker ends with its owner, not with the pipeline's process: so the owner can recognise a death.
     """
     data = end.open()
     server = threading.Thread(target=serve, args=(data, spec, index), name="spdl-region-server", daemon=True)
@@ -84,7 +84,7 @@ def run_moved_worker(link: Link, spec: RegionSpec, index: int, end: LinkEnd) -> 
 
 def serve(link: Connection, spec: RegionSpec, index: int) -> None:
     """Run the initializer, then conversations, until the other end of ``link`` is gone."""
-    set_current(link.sender)  # memory for batches that ops make is taken where it need not be copied again
+    set_current(link.sender)  # ops allocate batches in memory from which they are sent without another copy
     PIPELINE_IDS.go_on_from(spec.first_pipeline_id)
     if spec.initializer is not None and (failure := failure_of(spec.initializer, *spec.initargs)) is not None:
         with suppress(OSError):
@@ -98,11 +98,11 @@ def serve(link: Connection, spec: RegionSpec, index: int) -> None:
             link.send(FromRegionWorker.READY)
         serve_requests(link, handlers)
     finally:
-        conversations.stop(None)  # if the owner does not care to wait, it says so with a signal
+        conversations.stop(None)  # an owner that does not want to wait sends a signal
 
 
 class _Conversations:
-    """One after the other, with no more than one at a time."""
+    """The conversations of a worker, at most one at a time."""
 
     def __init__(self, link: Connection, spec: RegionSpec, index: int) -> None:
         self._link = link
@@ -123,14 +123,14 @@ class _Conversations:
             self._present.receive(frame)
 
     def stop(self, timeout: float | None = _STOP_TIMEOUT) -> None:
-        """End the present one, if any. See ``_Conversation.stop``."""
+        """End the current conversation, if any. See ``_Conversation.stop``."""
         present, self._present = self._present, None
         if present is not None:
             present.stop(timeout)
 
 
 class _Received:
-    """The source of a worker's pipeline. Each pass is an epoch; after the end of the stream there is none."""
+    """The source of a worker's pipeline. Each pass is an epoch; after the end of the stream a pass is empty."""
 
     def __init__(self, stage: str) -> None:
         self.stage = stage
@@ -200,7 +200,7 @@ class _Conversation:
         self.emitter.start()
 
     def _build(self) -> None:
-        from spdl.pipeline._assemble import BuildOptions, assemble  # what an initializer sets must be there before
+        from spdl.pipeline._assemble import BuildOptions, assemble  # imported late: the initializer may set defaults
 
         spec = self.spec
         config: PipelineConfig[Any] = PipelineConfig(
@@ -227,12 +227,12 @@ class _Conversation:
             self.received.frames.put(frame)
 
     def stop(self, timeout: float | None = _STOP_TIMEOUT) -> None:
-        """Nothing more is wanted. Calls that run may go on for so many seconds; ``None``: to their end."""
+        """Stop the pipeline. Running calls may take ``timeout`` more seconds; ``None``: no limit."""
         if self.pipeline is None or self.is_stopped:
             return
         self.is_stopped = True
         self.received.frames.put(None)
-        with suppress(Exception):  # nobody is there to be told
+        with suppress(Exception):  # the other end no longer listens
             self.pipeline.stop(timeout=_FOR_EVER if timeout is None else timeout)
         self.drain.poke()
         self.emitter.join(_STOP_TIMEOUT)
@@ -244,7 +244,7 @@ class _Conversation:
             self._emit_all()
         except OSError:  # the owner is gone; the main thread sees it too
             pass
-        except BaseException as exc:  # noqa: BLE001 - nothing that goes wrong here may become a silence
+        except BaseException as exc:  # noqa: BLE001 - an error here must be reported, not lost
             self._say_broken(exc)
 
     def _emit_all(self) -> None:
@@ -256,8 +256,8 @@ class _Conversation:
             found = []
             if batch:
                 num_outward = self.num_sent - (self.num_allowed - MAX_TRANSFERS)
-                # What is not full waits only while the owner has not done with what it got: it fills meanwhile, and
-                # nobody starves.
+                # An incomplete transfer waits only while the owner still has transfers to handle: it fills up during
+                # that time, and the owner never runs out of outputs because of it.
                 is_due = len(batch) >= size or then is not Then.NOTHING or num_outward <= 0
                 if is_due and num_outward < MAX_TRANSFERS:
                     self._send(batch, Then.MARK if then is Then.MARK else Then.NOTHING)
@@ -277,7 +277,7 @@ class _Conversation:
             drain.wait(for_items=len(batch) < size and then is Then.NOTHING)
 
     def _end(self) -> None:
-        """All has come: join the pipeline's threads, and say how it went."""
+        """Join the pipeline's threads and report the result, after all outputs were sent."""
         from spdl.pipeline._engine import END
 
         ending = self.pipeline._end_error(END)
@@ -288,7 +288,7 @@ class _Conversation:
             self._send([], Then.END)
 
     def _send(self, batch: list[Entry], then: Then) -> None:
-        """Outputs, and a report of all up to now."""
+        """Send outputs, and a report on everything since the last report."""
         link, frames = self.link, []
         sent, refused = [], []
         for entry in batch:

@@ -1,4 +1,4 @@
-"""What is said to the workers of a region and heard of them, whatever carries it."""
+"""The messages to and from the workers of a region, independent of the transport."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REPORTS: Final = {
 
 
 class RegionTalk:
-    """The messages of one region's pipeline. ``encode`` is for the thread that sends, the rest for the one that waits.
+    """The messages of one region's pipeline. The sending thread calls ``encode``, the waiting thread the other methods.
 
     Args:
         conversation: Number of the conversation; messages of other ones are discarded.
@@ -34,10 +34,10 @@ class RegionTalk:
 
     def __init__(self, conversation: int = 1) -> None:
         self.conversation = conversation
-        self._outputs: dict[int, list[Any]] = {}  # by worker: received, their report has yet to come
+        self._outputs: dict[int, list[Any]] = {}  # by worker: outputs received whose report has not arrived
 
     def begin(self, worker: int) -> None:
-        """Begin with a worker. Forget what its predecessor has sent without a report."""
+        """Begin with a worker. Drops outputs that its predecessor has sent without a report."""
         self._outputs[worker] = []
 
     def encode(
@@ -65,7 +65,7 @@ class RegionTalk:
         kind = message.kind
         if kind == FromRegionWorker.READY:
             return Ready(worker)
-        if message.number not in (0, self.conversation):  # of one that was ended before its time
+        if message.number not in (0, self.conversation):  # of a conversation that was ended early
             message.discard()
         elif kind == FromRegionWorker.OUTPUT:
             try:
@@ -83,6 +83,6 @@ class RegionTalk:
 
 
 def _error_of(attempt: str, failure: RemoteFailure) -> WorkerError:
-    # With the traceback in the text: the failure of a region is all that is left of the worker's pipeline.
+    # With the traceback in the text, because this is all that remains of the worker's pipeline.
     text = f"{attempt}: {failure.type_name}: {failure.message}\n{failure.traceback}"
     return WorkerError(text, remote_traceback=failure.traceback)

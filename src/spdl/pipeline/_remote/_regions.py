@@ -1,4 +1,4 @@
-"""The workers of a region, on the side of the pipeline that owns them."""
+"""The workers of a region, on the side of the pipeline that uses them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def make_workers(
     interval: float,
     seed: int = 0,
 ) -> RegionWorkers:
-    """What runs ``region`` in the pipeline whose stage it is. Nothing is started."""
+    """Make the workers of ``region``, a stage of a pipeline, without starting them."""
     target = region.target
     spec = spec_of(region, str(info), num_threads, max_failures, interval, seed)
     if type(target)._build is not ExecutorConfig._build:
@@ -59,7 +59,7 @@ def make_workers(
 def spec_of(
     region: Region, stage: str, num_threads: int | None, max_failures: MaxFailures, interval: float, seed: int
 ) -> RegionSpec:
-    """What its workers need to know."""
+    """Return what the workers of a region need to know."""
     return RegionSpec(
         stage=stage,
         stages=without_executors(region.stages),
@@ -79,26 +79,26 @@ def num_workers_of(target: ExecutorConfig) -> int:
 
 
 class _Port(Protocol):
-    """The way to one worker: a ``Child``, or a connection to one that another process owns."""
+    """The connection to one worker: a ``Child``, or a connection to a worker that another process owns."""
 
     link: Link
 
     def recv(self, timeout: float | None = None) -> Frame:
-        """The next frame; ``WorkerDiedError``, ``WorkerError``, ``TimeoutError``."""
+        """Return the next frame. Raises ``WorkerDiedError``, ``WorkerError`` or ``TimeoutError``."""
 
     def descriptors(self) -> list[int]:
-        """What can be read from when there is something to receive, or the worker has died."""
+        """File descriptors that become readable when a message arrives or the worker dies."""
 
 
 class Slot(NamedTuple):
-    """Who is worker number k at present."""
+    """The current worker of one index."""
 
     generation: int
     port: _Port
 
 
 class LinkedWorkers:
-    """What is the same whoever owns the processes. See ``RegionWorkers``."""
+    """Base class of workers behind links, independent of the owner of the processes. See ``RegionWorkers``."""
 
     may_resize = False
 
@@ -130,7 +130,7 @@ class LinkedWorkers:
             self._slots.append(slot)
         self.talk.begin(index)
         self._watched.add(index)
-        with suppress(OSError):  # it has died already, which is seen when it is received from
+        with suppress(OSError):  # the worker has already died, which the next receive reports
             slot.port.link.send(ToRegionWorker.OPEN, self.talk.conversation, self.stage)
 
     def send(
@@ -164,7 +164,7 @@ class LinkedWorkers:
         return events
 
     def _receive(self, index: int, events: list[Event]) -> None:
-        """Everything that is there of one worker."""
+        """Receive all available messages of one worker."""
         port = self._slots[index].port
         try:
             while True:
@@ -175,19 +175,19 @@ class LinkedWorkers:
                 frame = event = None  # type: ignore[assignment] # this frame must not keep items alive
                 if not port.link.has_frame():
                     return
-        except TimeoutError:  # only a part of a frame
+        except TimeoutError:  # only part of a frame has arrived
             return
         except WorkerDiedError as exc:
             events.append(Died(index, exc))
         except WorkerError as exc:
             events.append(Failed(index, exc))
-        except PipelineStateError:  # it was stopped: the interpreter exits
+        except PipelineStateError:  # stopped because the interpreter exits
             pass
         self._watched.discard(index)
 
     def wake(self) -> None:
         if self._bell is not None:
-            with suppress(OSError):  # full: it rings already; closed: nobody waits
+            with suppress(OSError):  # full: the wake-up is already pending; closed: no thread waits
                 self._bell[1].send(b"\0")
 
 
@@ -217,7 +217,7 @@ class ProcessWorkers(LinkedWorkers):
     def retire(self, worker: int, *, at_once: bool) -> None:
         child, port = self._children[worker], self._slots[worker].port
         assert isinstance(port, _ChildPort)
-        port.descriptors = child._ends  # there is nothing to wait for but its end, which is received as any other
+        port.descriptors = child._ends  # only its end is left to wait for, which is received like any other message
         if at_once:
             child.kill()
         else:
@@ -234,7 +234,7 @@ class ProcessWorkers(LinkedWorkers):
                 return []
             self._is_stopped = True
             for child in self._children:
-                child.link.end_sending()  # all get the word before any is waited for
+                child.link.end_sending()  # tell all workers to end before waiting for the first
             deadline = monotonic() + timeout
             killed = []
             for index, child in enumerate(self._children):
@@ -244,7 +244,7 @@ class ProcessWorkers(LinkedWorkers):
             for child in self._children:
                 child.stop()
             self._close_bell()
-            del self._spec  # the user's ops must not live as long as the statistics
+            del self._spec  # the statistics must not keep the user's ops alive
             return killed
 
     def kill(self) -> None:

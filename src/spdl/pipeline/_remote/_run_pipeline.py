@@ -54,13 +54,13 @@ def run_pipeline_in_subprocess(
     quarantine: str | PathLike[str] | None = None,
     **kwargs: Any,
 ) -> Iterable[T]:
-    """Run a pipeline in a process of its own, and iterate over its outputs here, again and again.
+    """Run a pipeline in a new process, and return an iterable over its outputs that can be iterated many times.
 
-    The process is started at once and stays. With an ordinary source each iteration builds a fresh pipeline in it; the
-    source lives there and keeps its state. With a continuous source there is one pipeline, and each iteration is an
-    epoch. The global random state of ``random``, and of NumPy's legacy functions and torch (CPU) where they are
-    imported, goes along. Worker processes, of process pools that stages have and of regions, are children of this
-    process, and end with what is returned.
+    The process is started at once and is reused. With an ordinary source, each iteration builds a new pipeline in it;
+    the source lives there and keeps its state. With a continuous source there is one pipeline, and each iteration is an
+    epoch. The global random state of ``random``, and of NumPy's legacy functions and torch (CPU) if they are imported,
+    is copied to the process. Worker processes, of process pools in stages and of regions, are children of this process,
+    and end with the returned iterable.
 
     .. code-block:: python
 
@@ -70,36 +70,37 @@ def run_pipeline_in_subprocess(
                 train(batch)
 
     Args:
-        config: The pipeline, or its builder. Its parts must pickle; standard thread and process pools may be executors
+        config: The pipeline, or its builder. Its parts must pickle. Standard thread and process pools may be executors
             of stages, if they have not been used.
-        num_threads: Worker threads there. ``None``: chosen there, from the CPUs.
-        max_failures: As in :func:`~spdl.pipeline.build_pipeline`, like the following ones, which must pickle.
-        report_stats_interval: See there.
-        queue_class: See there.
-        task_hook_factory: See there.
-        background_tasks: See there.
-        use_thread_output_queue: See there.
-        resumable: Whether what is returned has ``state_dict()`` and ``load_state_dict()``, as
-            :class:`~spdl.pipeline.Pipeline` has them. An item is consumed when it has been read here. ``buffer_size``
-            must then be limited.
-        seed: As in :func:`~spdl.pipeline.build_pipeline`.
-        stall_timeout: See there. The report is about that process, and goes to its log.
-        stall_action: See there. What is raised there arrives as a :class:`WorkerError` with the report in its text.
-        on_failure: See there. It must pickle, and is called in the process of the pipeline.
-        quarantine: See there.
-        **kwargs: For :func:`~spdl.pipeline.iterate_in_subprocess`. Its ``initializer`` runs after the random state has
-            been set.
+        num_threads: Number of worker threads in the process. ``None``: derived there from the number of CPUs.
+        max_failures: Same as in :func:`~spdl.pipeline.build_pipeline`.
+        report_stats_interval: Same.
+        queue_class: Same; must pickle.
+        task_hook_factory: Same; must pickle.
+        background_tasks: Same; must pickle.
+        use_thread_output_queue: Same.
+        resumable: Whether the result has the methods ``state_dict()`` and ``load_state_dict()`` of
+            :class:`~spdl.pipeline.Pipeline`. An item is consumed when it has been read here. ``buffer_size`` must then
+            be limited.
+        seed: Same as in :func:`~spdl.pipeline.build_pipeline`.
+        stall_timeout: Same. The report is about the pipeline's process, and goes to the log of that process.
+        stall_action: Same. An error raised there arrives as a :class:`WorkerError` with the report in its text.
+        on_failure: Same. It must pickle, and is called in the process of the pipeline.
+        quarantine: Same.
+        **kwargs: Arguments of :func:`~spdl.pipeline.iterate_in_subprocess`. ``initializer`` runs after the random state
+            has been set.
 
     Returns:
-        What can be iterated many times, by one consumer at a time. Its collection ends the processes. Its errors are
-        those of :func:`~spdl.pipeline.iterate_in_subprocess`; where a pipeline failed they name its stages, and a
-        worker that died.
+        An iterable that can be iterated many times, by one consumer at a time. When it is garbage collected, the
+        processes end. It raises the errors of :func:`~spdl.pipeline.iterate_in_subprocess`; if a pipeline failed, they
+        name its stages and any worker that died.
 
     Raises:
-        TypeError: ``config`` is neither; a part cannot be pickled, nor the process be forked; an unknown argument.
+        TypeError: ``config`` is neither a description nor a builder; a part cannot be pickled and the process cannot be
+            forked; an argument is unknown.
         ValueError: An argument is out of range; a pool has been used; the pipeline cannot be resumed exactly.
         PipelineStructureError: The builder has no source or no sink.
-        WorkerError: The process, or a worker, could not be started; an initializer failed.
+        WorkerError: The process or a worker could not be started, or an initializer failed.
     """
     if isinstance(config, PipelineBuilder):
         config = config.get_config()
@@ -125,7 +126,7 @@ def run_pipeline_in_subprocess(
         "quarantine": None if quarantine is None else os.path.abspath(quarantine),
     }
     if is_diagnostic_mode_enabled():
-        # The first read profiles the stages and ends the program, so it has to be read in this process.
+        # The first read profiles the stages and ends the program, so it must happen in this process.
         from spdl.pipeline._build import build_pipeline
 
         return build_pipeline(config)
@@ -151,10 +152,10 @@ def run_pipeline_in_subprocess(
 def _move_regions(
     config: PipelineConfig[T], options: dict[str, Any], workers: MovedWorkers, mp_context: Any
 ) -> PipelineConfig[T]:
-    """The same pipeline with regions whose workers have been started here."""
+    """Return the pipeline with regions whose workers have been started in this process."""
     if not has_regions(config):
         return config
-    from ._moved_regions import close_ends, move_regions  # not for everybody: it takes a while to import
+    from ._moved_regions import close_ends, move_regions  # imported late: rarely needed, and slow to import
 
     chosen = {name: options[name] for name in ("num_threads", "max_failures", "report_stats_interval", "seed")}
     moved, children = move_regions(config, mp_context=mp_context, **chosen)
@@ -163,7 +164,7 @@ def _move_regions(
 
 
 def _check_options(num_threads: object, max_failures: object, interval: object, kwargs: dict[str, Any]) -> None:
-    """Refuse here what a build there would refuse."""
+    """Raise the errors that the build in the other process would raise."""
     try:
         inspect.signature(iterate_in_subprocess).bind(None, **kwargs)
     except TypeError as exc:
@@ -183,19 +184,19 @@ def _as_sequence(initializer: Any) -> Iterable[Any]:
 
 
 class _WithWorkers(Generic[T]):
-    """The items of a pipeline in a subprocess, and the workers that it uses. Its end is theirs."""
+    """The iterable over a pipeline in a subprocess, with the workers of that pipeline. They end together."""
 
     def __init__(self, items: Iterable[T], workers: MovedWorkers) -> None:
         self._parts = [items]
         self._workers = workers
-        # The interpreter's exit ends all children together, so it is not for the finalizer.
+        # At interpreter exit, all children are ended together, not by this finalizer.
         weakref.finalize(self, _end, self._parts, workers).atexit = False
 
     def __iter__(self) -> Iterator[T]:
         return _Items(self, self._parts[0])
 
     def fail(self, error: WorkerError) -> NoReturn:
-        """The subprocess has ended with ``error``: so do the workers."""
+        """End the workers and raise ``error``, with which the subprocess has ended."""
         explained = self._workers.explain(error)
         self._workers.stop()
         if explained is error:
@@ -204,7 +205,7 @@ class _WithWorkers(Generic[T]):
 
 
 class _ResumableWithWorkers(_WithWorkers[T]):
-    """The same of a resumable pipeline."""
+    """Same as ``_WithWorkers``, for a resumable pipeline."""
 
     def __iter__(self) -> Iterator[T]:
         return _HeldItems(self, self._parts[0])
@@ -217,7 +218,7 @@ class _ResumableWithWorkers(_WithWorkers[T]):
 
 
 class _Items(Iterator[T]):
-    """Keeps alive what the items come from."""
+    """An iterator that keeps the subprocess and its workers alive."""
 
     def __init__(self, owner: _WithWorkers[T], items: Iterable[T]) -> None:
         self._owner = owner
@@ -236,7 +237,7 @@ class _Items(Iterator[T]):
 
 
 class _HeldItems(_Items[T]):
-    """The same of a resumable pipeline; see ``spdl.dataloader._holding.Holding``."""
+    """Same as ``_Items``, for a resumable pipeline; see ``spdl.dataloader._holding.Holding``."""
 
     _items: Any
 
@@ -252,13 +253,13 @@ class _HeldItems(_Items[T]):
 
 
 def _end(parts: list[Any], workers: MovedWorkers) -> None:
-    """Nobody holds the items any more: first the process that uses the workers ends, then they do."""
+    """End the process that uses the workers, then the workers, when nothing refers to the items."""
     parts.clear()
     workers.stop()
 
 
 def has_regions(config: PipelineConfig[Any]) -> bool:
-    """Whether stages of it run in workers."""
+    """Return whether the pipeline has regions."""
     if isinstance(config.src, MergeConfig) and any(has_regions(sub) for sub in config.src.pipeline_configs):
         return True
     return any(isinstance(stage, PlacementConfig) for stage in config.pipes)

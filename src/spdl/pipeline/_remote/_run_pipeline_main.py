@@ -1,4 +1,4 @@
-"""A pipeline in a subprocess: what runs there, in the place of the function that ``iterate_in_subprocess`` calls."""
+"""A pipeline in a subprocess, on the subprocess's side: the objects that ``iterate_in_subprocess`` calls as ``fn``."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PipelineFactory(Generic[T]):
-    """Makes the pipeline where it is to run. Pickles if the parts do.
+    """Makes the pipeline in the process that runs it. Pickles if the parts pickle.
 
-    Called once; what it returns is iterated again and again. With an ordinary source each iteration has a pipeline of
-    its own, which ends with it. With a continuous one there is a single pipeline, and each iteration is one epoch.
+    Called once; the result is iterated many times. With an ordinary source, each iteration has its own pipeline, which
+    ends with the iteration. With a continuous source there is one pipeline, and each iteration is one epoch.
     """
 
     config: PipelineConfig[T]
@@ -44,7 +44,7 @@ class PipelineFactory(Generic[T]):
 
 
 class SourceFactory(Generic[T]):
-    """Makes an iterable where it is to be iterated, as the source of a resumable pipeline without stages."""
+    """Makes an iterable in the process that iterates it, as the source of a resumable pipeline without stages."""
 
     def __init__(self, fn: Callable[[], Iterable[T]], resumable: Any) -> None:
         if not isinstance(resumable, bool) and resumable != "best-effort":
@@ -59,7 +59,7 @@ class SourceFactory(Generic[T]):
 
 
 def is_continuous(config: PipelineConfig[Any]) -> bool:
-    """Whether a source of it is iterated again and again. A build refuses a mixture."""
+    """Return whether the sources are continuous. A build raises if only some are."""
     if isinstance(config.src, MergeConfig):
         return any(is_continuous(sub) for sub in config.src.pipeline_configs)
     return config.src.continuous
@@ -72,7 +72,7 @@ def _build(config: PipelineConfig[T], options: dict[str, Any]) -> Pipeline[T]:
 
 
 class _Rebuilt(Generic[T]):
-    """A pipeline for each iteration; the state of source and ops is that of the description, which stays."""
+    """Builds a new pipeline for each iteration. Source and ops keep their state, because the description is reused."""
 
     def __init__(self, config: PipelineConfig[T], options: dict[str, Any]) -> None:
         self._config = config
@@ -92,18 +92,18 @@ class _Rebuilt(Generic[T]):
             _stop(pipeline)
 
     def close(self) -> None:
-        """Nothing will be iterated any more."""
+        """Release all resources, when nothing will be iterated again."""
         release_executors(self._config)
 
 
 class _Epochs(Generic[T]):
-    """One pipeline, and an iteration for each epoch. What is left of an epoch that was given up is dropped."""
+    """One pipeline, with one iteration per epoch. If an epoch is left early, its remaining items are dropped."""
 
     def __init__(self, config: PipelineConfig[T], options: dict[str, Any]) -> None:
         self._config = config
         self._pipeline = _build(config, options)
         self._unfinished: Iterator[T] = iter(())
-        self._pipeline.start()  # it works ahead from now on
+        self._pipeline.start()  # it prefetches from now on
 
     def __iter__(self) -> Iterator[T]:
         try:
@@ -115,7 +115,7 @@ class _Epochs(Generic[T]):
             raise _told(failure) from failure
 
     def close(self) -> None:
-        """Nothing will be iterated any more."""
+        """Release all resources, when nothing will be iterated again."""
         _stop(self._pipeline)
         release_executors(self._config)
 
@@ -123,10 +123,10 @@ class _Epochs(Generic[T]):
 class ResumableItems(Generic[T]):
     """A pipeline for each iteration, or an iteration for each epoch, whose items are consumed when ``commit`` says so.
 
-    ``next`` raises ``TimeoutError`` if there is no item yet, so that whoever iterates can answer questions meanwhile.
+    ``next`` raises ``TimeoutError`` if there is no item yet, so that the caller can handle commands during the wait.
     """
 
-    #: Says that ``commit`` and the states are there. Iterables of users may have a ``commit`` of their own.
+    #: Marks an object that has ``commit`` and states. A user's iterable may have another ``commit``.
     counts_reads = True
     #: Seconds that ``next`` waits.
     _PATIENCE = 0.02
@@ -150,7 +150,7 @@ class ResumableItems(Generic[T]):
         elif self._has_begun:
             while not self._is_at_end:
                 with suppress(TimeoutError, StopIteration):
-                    next(self)  # what is left of an epoch that was given up is dropped
+                    next(self)  # drop the remaining items of an epoch that was left early
             self.commit(self._num_committed + len(self._uncommitted))
         self._has_begun = True
         self._is_at_end = False
@@ -169,7 +169,7 @@ class ResumableItems(Generic[T]):
         return value  # type: ignore[no-any-return]
 
     def commit(self, num: int) -> None:
-        """The user has read the first ``num`` items of the iteration; its end counts as one."""
+        """Count the first ``num`` items of the iteration as read by the user; the end counts as one item."""
         while self._num_committed < num and self._uncommitted:
             self._pipeline._commit(self._uncommitted.popleft())
             self._num_committed += 1
@@ -178,11 +178,11 @@ class ResumableItems(Generic[T]):
         return self._pipeline.state_dict()
 
     def load_state_dict(self, state: Any) -> None:
-        """Before the first iteration."""
+        """Load a state. Call before the first iteration."""
         self._pipeline.load_state_dict(state)
 
     def close(self) -> None:
-        """Nothing will be iterated any more."""
+        """Release all resources, when nothing will be iterated again."""
         _stop(self._pipeline)
         release_executors(self._config)
 
@@ -194,24 +194,24 @@ def _continue_epochs(pipeline: Pipeline[Any], before: Pipeline[Any]) -> None:
 
 
 def _stop(pipeline: Pipeline[Any]) -> None:
-    with suppress(PipelineFailure):  # one that nobody has read, and nobody is left to
+    with suppress(PipelineFailure):  # a failure that was not read, and will not be
         pipeline.stop()
 
 
 def _told(failure: PipelineFailure) -> PipelineError:
-    """The failure with its stages in the text: the text is what crosses to the other process."""
+    """Return the failure with its stages in the text, because only the text is sent to the other process."""
     lines = [f"{failure.message} ({len(failure.exceptions)}):"]
     for error in failure.exceptions:
         text = text_of(error)
         lines += [f"  {name_of(error)}: {text}", *(f"    {note.strip()}" for note in notes_of(error))]
-        # A limit that was crossed says little without the failure that crossed it.
+        # An exceeded limit explains little without the failure that exceeded it.
         if (cause := cause_of(error)) is not None and (why := text_of(cause)) not in text:
             lines += [f"    because of {name_of(cause)}: {why}"]
     return PipelineError("\n".join(lines))
 
 
 def take_along() -> Callable[[], None]:
-    """What a process that runs a pipeline must do first: take on this process's state, as far as pipelines use it."""
+    """Return a function for a new process to call first: it sets the state of this process that pipelines depend on."""
     return partial(_settle_in, PIPELINE_IDS.peek(), capture())
 
 

@@ -1,4 +1,4 @@
-"""Which part of a pipeline cannot be pickled."""
+"""Finds the part of a pipeline that cannot be pickled, for error messages."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["find_unpicklable_part"]
 
 
 def find_unpicklable_part(config: PipelineConfig[Any], options: Mapping[str, Any]) -> str | None:
-    """Name the first part that does not pickle, and say why; ``None`` if all do.
+    """Return the name of the first part that does not pickle, and why; ``None`` if all parts pickle.
 
     Args:
         config: The pipeline.
-        options: Further things that must pickle, by name.
+        options: Other objects that must pickle, by name.
     """
-    # Locks and queues of multiprocessing, which travel with a new process only, raise RuntimeError.
+    # Locks and queues of multiprocessing, which pickle only as arguments of a new process, raise RuntimeError.
     found = find_unpicklable([*_parts(config), *options.items()], ignored=(RuntimeError,))
     return None if found is None else ": ".join(found)
 

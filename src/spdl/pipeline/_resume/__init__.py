@@ -1,1 +1,1 @@
-"""Where a pipeline is in its data: states of pipelines, and what can have one."""
+"""States of pipelines, from which another run continues, and the checks of what can be resumed."""

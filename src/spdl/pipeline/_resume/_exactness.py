@@ -1,4 +1,4 @@
-"""Which pipelines can be resumed exactly, and what stands in the way of the others."""
+"""Checks whether a pipeline can be resumed exactly, and finds what prevents it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check_exact(config: PipelineConfig[Any], resumable: object) -> list[str]:
     """Return why the pipeline cannot be resumed exactly, if ``resumable`` is ``"best-effort"``.
 
     Raises:
-        ValueError: ``resumable`` is neither that nor a bool; or it is True, and something stands in the way.
+        ValueError: ``resumable`` is neither that nor a bool; or it is True and the pipeline cannot be resumed exactly.
     """
     if not isinstance(resumable, bool) and resumable != "best-effort":
         raise ValueError(f'resumable must be True, False or "best-effort", got {resumable!r}')
@@ -46,13 +46,13 @@ def find_obstacles(config: PipelineConfig[Any]) -> list[str]:
 
 
 def _look_at_pipeline(config: PipelineConfig[Any], found: list[str]) -> bool:
-    """Returns whether an item at the end may come from several positions."""
+    """Return whether an output of the pipeline may come from several positions."""
     is_mixed = False
     if isinstance(config.src, MergeConfig):
         if config.src.op is not None:
             found.append(
-                f"merge op {name_of(config.src.op)}: it may keep, combine or create items, and nobody can tell which "
-                "positions an output comes from. Use Merge without op"
+                f"merge op {name_of(config.src.op)}: it may keep, combine or create items, so the positions that an "
+                "output comes from are not known. Use Merge without op"
             )
         mixed = [_look_at_pipeline(sub, found) for sub in config.src.pipeline_configs]
         is_mixed = any(mixed)
@@ -64,7 +64,7 @@ def _look_at_pipeline(config: PipelineConfig[Any], found: list[str]) -> bool:
 def _look_at_stages(
     stages: Sequence[Any], is_mixed: bool, found: list[str], *, in_batch: bool = False, in_region: bool = False
 ) -> bool:
-    """``is_mixed``: whether an input may come from several positions. Returns whether an output may."""
+    """Return whether an output may come from several positions. ``is_mixed``: whether an input may."""
     for stage in stages:
         if isinstance(stage, PlacementConfig):
             in_region = isinstance(stage.target, ExecutorConfig)

@@ -27,9 +27,9 @@ def fingerprint_of(config: PipelineConfig[Any], facts: Sequence[SourceFacts], se
     """Describe sources and stages, each by a list of plain values.
 
     Args:
-        config: Of the pipeline.
-        facts: Those of all sources, in order.
-        seed: Of the random numbers of ops; part of each stage that takes some.
+        config: Description of the pipeline.
+        facts: Facts of all sources, in order.
+        seed: Seed of the random numbers of ops; part of the description of each stage with ``rng``.
     """
     return _pipeline(config, list(facts), seed)
 
@@ -74,5 +74,5 @@ def _stage(stage: Any, seed: int) -> list[Any]:
 def _aggregator(op: Any) -> Any:
     if type(op) is Collate:
         return op.num_items
-    # Ours say their arguments. That of a user's may hold an address or items.
+    # The repr of this package's aggregators shows their arguments. A user's repr may contain an address or items.
     return repr(op) if type(op).__module__.startswith("spdl.") else type(op).__qualname__

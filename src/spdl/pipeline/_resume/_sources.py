@@ -1,8 +1,8 @@
-"""What a source can do to be resumed, as its methods and attributes say.
+"""How a source is resumed, depending on its methods and attributes.
 
-- ``__len__`` and ``__getitem__``: the items are found by position. ``for`` must give the same, in the same order.
-  ``iterate_from(position)``, if there is one, gives the rest from there on faster.
-- ``state_dict()`` and ``load_state_dict()``, of the source or of its iterators: they are saved now and then.
+- ``__len__`` and ``__getitem__``: the items are found by position. ``for`` must give the same items in the same order.
+  ``iterate_from(position)``, if defined, is a faster way to get the items from a position on.
+- ``state_dict()`` and ``load_state_dict()``, of the source or of its iterators: its states are saved at intervals.
 - ``set_epoch(epoch)``: called before each pass. ``epoch``: the number of the next pass.
 - ``rank`` and ``world_size`` (or ``num_replicas``): the source gives a share of an order that all ranks agree on: of
   its global positions ``rank``, ``rank + world_size``, and so on.
@@ -19,12 +19,12 @@ from spdl.pipeline._engine._passes import Passes, SourceKind, has_state, rank_an
 
 __all__ = ["SourceFacts", "prepare_source"]
 
-#: ``Dataset`` of torch defines ``__getitem__`` for classes that have none.
+#: torch's ``Dataset`` defines a ``__getitem__`` that subclasses without their own inherit.
 _TORCH_DEFAULT: Final = ("torch.utils.data.dataset", "Dataset.__getitem__")
 
 
 class SourceFacts(NamedTuple):
-    """What a state says of a source, besides where it is."""
+    """What a state says about a source, besides its positions."""
 
     rank: int
     world: int

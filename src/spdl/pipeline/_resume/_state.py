@@ -1,4 +1,4 @@
-"""States: what the engine knows about its positions, as a document, and back."""
+"""Converts the engine's knowledge of its positions to a state and back."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ __all__ = ["Resuming", "make_resumable"]
 def make_resumable(
     config: PipelineConfig[Any], engine: Engine, approximate: list[str], seed: int, steps: Steps | None = None
 ) -> Resuming:
-    """Let the engine of a new pipeline keep track of what a state needs.
+    """Make the engine of a new pipeline keep track of what a state needs.
 
     Args:
-        config: What the engine was made of.
-        engine: Not started.
-        approximate: What cannot be exact, and was accepted.
-        seed: Of the random numbers of ops.
-        steps: Who numbers the items that are read, and goes on with that.
+        config: Description that the engine was made from.
+        engine: Engine that has not been started.
+        approximate: What cannot be resumed exactly, and was accepted.
+        seed: Seed of the random numbers of ops.
+        steps: Object that numbers the items that are read; a resumed run continues its numbers.
     """
     engine.ledger.track()
     sources = [
@@ -63,7 +63,7 @@ class Steps(Protocol):
 
 
 class Resuming:
-    """The state of one pipeline: asked for at any time, loaded before the start."""
+    """The state of one pipeline. It can be saved at any time, and loaded before the start."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Resuming:
         self._loaded: dict[str, str] | None = None
 
     def state(self, *, was_started: bool) -> dict[str, str]:
-        """Return the state of now. Thread-safe."""
+        """Return the current state. Thread-safe."""
         if not was_started:
             if self._loaded is not None:
                 return dict(self._loaded)
@@ -114,20 +114,20 @@ class Resuming:
         return encode(found)
 
     def number_epochs(self, first: int) -> None:
-        """Number the epochs of sources that do not tell their epoch from this one on. Before the start."""
+        """Number the epochs of sources without an ``epoch``, from ``first`` on. Call before the start."""
         for source in self._sources:
             source.node.passes.first_epoch = first
             source.node.passes.number_epochs()
 
     def load(self, state: object) -> None:
-        """Go on from ``state``. Before the start.
+        """Continue from ``state``. Call before the start.
 
         Raises:
-            ResumeError: It cannot be loaded here. Nothing has changed.
+            ResumeError: The state cannot be loaded here. Nothing has changed.
         """
         document = decode(state, "this pipeline")
         if document["kind"] == "gathered":
-            # Imported late: only those who change the number of ranks need it.
+            # Imported late: needed only if the number of ranks changes.
             from spdl.resume._elastic import document_for
 
             document = document_for(document, *self._rank_and_world())
@@ -162,7 +162,7 @@ class Resuming:
             _warn_if_it_takes_long(source, own)
 
     def _rank_and_world(self) -> tuple[int, int]:
-        """Those of the sources that know of ranks."""
+        """Return the rank and world size of the sources that have them."""
         found = {(source.facts.rank, source.facts.world) for source in self._sources if source.facts.world > 1}
         if len(found) > 1:
             raise ResumeError(f"cannot load a gathered state: the sources have different ranks and worlds: {found}")
@@ -217,7 +217,7 @@ def _epoch_document(
     own = pending[bisect_left(pending, start) : bisect_left(pending, indices.stop)]
     holes = numbers_to_json(own, start)
     low = own[0] if own else indices.stop
-    # At the end, the state is that from which the next epoch begins.
+    # At the end, the state is the one from which the next epoch begins.
     own_epoch = number + ended
     saved = next(
         (each for each in reversed(captured.snapshots) if each.epoch == own_epoch and each.next_index <= low), None
@@ -249,7 +249,7 @@ def _epoch_document(
 
 
 def _plans(number: int, source: _Source, saved: dict[str, Any]) -> list[Plan]:
-    """The passes that go on, in order; at least one."""
+    """Return the passes to continue, in order; at least one."""
     facts = source.facts
     if (saved["rank"], saved["world"]) != (facts.rank, facts.world) and not (
         saved["lockstep"] and saved["world"] == facts.world
@@ -328,7 +328,7 @@ def _warn_if_it_takes_long(source: _Source, plans: list[Plan]) -> None:
     passes = source.node.passes
     if passes.kind == "indexed":
         return
-    # Those that are read and dropped, and not those that are issued again.
+    # Items that are read and dropped, not items that are issued again.
     num = sum(plan.high - sum(map(len, plan.holes)) for plan in plans if plan.iterator is None)
     if not num:
         return

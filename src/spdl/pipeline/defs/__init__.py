@@ -1,4 +1,4 @@
-"""Descriptions of pipelines. They validate their arguments and run nothing. They pickle if the user's objects do.
+"""Descriptions of pipelines. They validate their arguments and run nothing. They pickle if the user's objects pickle.
 
 The classes are frozen but not slotted: they are generic, and on Python 3.11 ``SinkConfig[int](3)`` raises for a slotted
 frozen dataclass.

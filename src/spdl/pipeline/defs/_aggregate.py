@@ -93,17 +93,17 @@ class Aggregator(ABC, Generic[T_contra, U_co]):
         """Add one item and return the complete batch. ``None``: no output yet; ``Outputs``: any number of outputs."""
 
     def accumulate_rest(self, item: T_contra, done: Container[int]) -> U_co | Outputs[U_co] | None:
-        """``accumulate`` in a resumed run, for an item of which some parts were consumed before.
+        """Same as ``accumulate``, in a resumed run, for an item of which some parts were already consumed.
 
-        Only an aggregator that puts parts of an item into several outputs needs it.
+        Only needed by an aggregator that puts parts of an item into several outputs.
 
         Args:
-            item: The item, whole.
+            item: The whole item.
             done: Numbers of the parts that must not be emitted again. The parts of an item are numbered from 0, in the
                 order of the outputs that contain it.
         """
         raise NotImplementedError(
-            f"{type(self).__qualname__} splits items, so it needs accumulate_rest() to go on in the middle of one"
+            f"{type(self).__qualname__} splits items, so it needs accumulate_rest() to resume in the middle of one"
         )
 
     @abstractmethod

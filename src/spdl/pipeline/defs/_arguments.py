@@ -22,7 +22,7 @@ def check_max_failures(value: object) -> MaxFailures:
     except TypeError:
         raise TypeError(
             "max_failures must be an int (a number of failures), a fractions.Fraction (the share of calls that may "
-            "fail, such as Fraction(1, 10)), or a spdl.pipeline.Rate (that of the newest calls, such as "
+            "fail, such as Fraction(1, 10)), or a spdl.pipeline.Rate (the share of the newest calls, such as "
             f"Rate(1/100, per=1000)), got {value!r} of type {type(value).__qualname__}"
         ) from None
 

@@ -1,4 +1,4 @@
-"""What a stage does with an item on which its op raised: ``pipe(on_error=...)``."""
+"""``pipe(on_error=...)``: what a stage does with an item when its op raises."""
 
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
@@ -7,16 +7,16 @@ from ._repr import describe_callable
 
 __all__ = ["OnError", "check_on_error"]
 
-#: Drop the item, fail the pipeline, or call a function for what goes on in place of the output.
+#: Drop the item, fail the pipeline, or call a function that returns a substitute for the output.
 OnError: TypeAlias = Literal["skip", "raise"] | Callable[[Any, Exception], Any]
 
 
 def check_on_error(value: Any, kind_of: Callable[[Any], str]) -> OnError:
-    """Return ``value`` as what to do about errors.
+    """Return ``value`` if ``on_error`` accepts it.
 
     Raises:
-        TypeError: ``value`` is neither one of the words nor callable.
-        ValueError: ``value`` is another word, or an async or a generator function.
+        TypeError: ``value`` is neither a ``str`` nor callable.
+        ValueError: ``value`` is another ``str`` than ``"skip"`` and ``"raise"``, or an async or a generator function.
     """
     accepted = "on_error must be 'skip', 'raise', or a function (item, error) -> substitute"
     if isinstance(value, str):

@@ -84,7 +84,7 @@ class PipeConfig(PathStage, Generic[T, U]):
     def _pickled_parts(self) -> Iterator[tuple[str, Any]]:
         yield f"the op of stage {self!r}", self._op
         yield f"on_error of stage {self!r}", self._on_error
-        # The connections of a pool that was moved travel with a new process only.
+        # A pool that was moved has connections, which can be pickled only while a process is started.
         if not getattr(self._executor, "is_process_pool", False):
             yield f"the executor of stage {self!r}", self._executor
 
@@ -146,31 +146,31 @@ def Pipe(
         max_failures: Maximum number of failed calls (``int``; negative: no limit), maximum share of failed calls
             (:class:`~fractions.Fraction`), or maximum share of the newest calls that failed
             (:class:`~spdl.pipeline.Rate`). The stage stops when it is exceeded. ``None``: the pipeline's limit.
-            If every call fails, the stage fails at the end, unless this says that all may fail (negative, or 1).
+            If every call fails, the stage fails at the end, unless the limit allows that (negative, or a share of 1).
         isolate: Whether to run the calls in ``concurrency`` separate processes. A crash of the op then fails the item,
             not the pipeline. For sync ops. The op, items and results are pickled; a generator runs to its end in the
             process before its outputs are returned.
-        retry: Maximum number of attempts per item, the first included, or a :class:`Retry`.
+        retry: Maximum number of attempts per item, including the first, or a :class:`Retry`.
         timeout: Maximum time per item in seconds, including all attempts and the delays between them. For a generator
             on threads or the event loop it limits each output, in an isolated stage each attempt. A call that takes
             longer fails with :class:`~spdl.pipeline.StageTimeoutError`: an async call is cancelled, an isolated process
             is killed. A thread cannot be interrupted; it is abandoned and replaced in the pool. With a process pool as
-            ``executor``, the time that a call waits for a worker counts.
+            ``executor``, the time that a call waits for a worker counts too.
         rng: Whether ``op`` gets the keyword argument ``rng``, a :class:`~spdl.pipeline.Rng`: random numbers that depend
             on the seed of the pipeline, the epoch, the position of the item, and the name of the stage, and on nothing
             else. A ``str`` is the name to use instead of that of the stage, so that the stage can be renamed and the op
             be replaced without changing the numbers.
         on_error: What to do when a call fails, after the last attempt. ``"skip"``: drop the item. ``"raise"``: fail the
-            pipeline with this exception. A function ``(item, error) -> substitute``: its result goes on in place of the
-            output, or of the rest of a generator's outputs; ``None`` drops the item. It runs in this process, on the
-            thread that the failure is known on, or in the event loop, so it must not take long. If it raises, the item
-            fails with that exception. In all cases the call counts as failed.
+            pipeline with this exception. A function ``(item, error) -> substitute``: its result replaces the output, or
+            the rest of a generator's outputs; ``None`` drops the item. It runs in this process, on the thread that
+            handles the failure, or in the event loop, so it must be fast. If it raises, the item fails with that
+            exception. In all cases the call counts as failed.
 
     Raises:
-        InvalidOpError: ``op`` is neither callable nor a container, or has no parameter ``rng`` although it is to get
-            one.
+        InvalidOpError: ``op`` is neither callable nor a container, or ``rng`` is given and ``op`` has no parameter of
+            that name.
         ValueError: ``concurrency`` or ``retry`` is less than 1; ``timeout`` is not above 0; ``output_order`` is not one
-            of the two; ``on_error`` is another word or an async function; ``isolate`` and ``executor`` are given
+            of the two; ``on_error`` is another ``str`` or an async function; ``isolate`` and ``executor`` are given
             together; an async op has an ``executor`` or ``isolate=True``; an async generator has
             ``output_order="input"``.
         TypeError: An argument has the wrong type.
@@ -194,7 +194,7 @@ def Pipe(
     if not isinstance(isolate, bool):
         raise TypeError(f"isolate must be a bool, got {isolate!r} of type {type(isolate).__qualname__}")
     if isolate and executor is not None:
-        raise ValueError("isolate=True cannot be given with an executor: the stage has processes of its own")
+        raise ValueError("isolate=True cannot be given with an executor: the stage has its own processes")
     if isolate and kind in ("async", "async_generator"):
         raise ValueError(
             f"isolate=True cannot be given with an async op, got {describe_callable(call)}: it runs on the event loop"
@@ -238,7 +238,7 @@ def _takes_rng(call: Callable[..., Any]) -> bool:
     try:
         parameters = inspect.signature(call).parameters.values()
     except (TypeError, ValueError):
-        return True  # nobody can tell before the call
+        return True  # not known before the call
     return any(
         each.kind is each.VAR_KEYWORD or (each.name == "rng" and each.kind is not each.POSITIONAL_ONLY)
         for each in parameters

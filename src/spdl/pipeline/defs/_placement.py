@@ -103,9 +103,9 @@ class ProcessPoolExecutorConfig(ExecutorConfig):
         initializer: Function called once in each worker before anything else runs there.
         initargs: Arguments of ``initializer``.
         mp_context: Start method: ``"fork"``, ``"spawn"`` or ``"forkserver"``. ``None``: a safe one.
-        restart: Whether to replace a worker that dies. The items that it held are dealt once more, to any worker; they
-            fail if that one dies too, or if some of their outputs had come. If ``False``, the death of a worker fails
-            the pipeline.
+        restart: Whether to replace a worker that dies. The items it held are sent once more, to any worker. An item
+            fails if that worker dies too, or if some of its outputs had already arrived. If ``False``, the death of a
+            worker fails the pipeline.
 
     Raises:
         ValueError: ``max_workers`` is less than 1, or ``mp_context`` is not a start method.
@@ -125,9 +125,10 @@ class ProcessPoolExecutorConfig(ExecutorConfig):
 
 @dataclass(frozen=True, repr=False)
 class InterpreterPoolExecutorConfig(ExecutorConfig):
-    """Worker subinterpreters. Can be created on any Python; no Python can build a pipeline with it yet.
+    """Worker subinterpreters. Can be created on any version of Python, but no version can run a region with it yet.
 
-    Before 3.14 there are none, and on 3.14 they have no daemon threads, which the workers of a region need.
+    Before Python 3.14 there are no subinterpreters. On 3.14 they have no daemon threads, which the workers of a region
+    need.
     """
 
 

@@ -13,9 +13,9 @@ __all__ = ["MaxFailures", "Rate"]
 class Rate:
     """A failure limit over a window: the share of the newest ``per`` calls of a stage that may fail.
 
-    A share of all calls, such as ``Fraction(1, 100)``, hardly notices when a source goes bad after a million good
+    A share of all calls, such as ``Fraction(1, 100)``, hardly changes when a source goes bad after a million good
     items. A rate does: ``Rate(1/100, per=1000)`` stops the stage when more than 10 of its newest 1000 calls have
-    failed, wherever in the run. In ``build(max_failures=...)`` each stage has a window of its own.
+    failed, at any point of the run. In ``build(max_failures=...)`` each stage has its own window.
 
     .. code-block:: python
 
@@ -44,7 +44,7 @@ class Rate:
     @property
     def most(self) -> int:
         """How many calls in a window may fail."""
-        # Not to be one less than written because 1/100 is no binary fraction.
+        # Floats such as 1/100 are not exact: without the 1e-9, the result could be one too low.
         return int(self.share * self.per + 1e-9)
 
     def __repr__(self) -> str:
@@ -54,5 +54,5 @@ class Rate:
         return f"{float(self.share):.2%} of the newest {self.per} calls"
 
 
-#: A number of failures, the share of all calls that may fail, or that of the newest.
+#: A number of failures, the share of all calls that may fail, or the share of the newest calls that may fail.
 MaxFailures = int | Fraction | Rate

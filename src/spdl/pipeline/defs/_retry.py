@@ -29,17 +29,16 @@ class Retry:
     Args:
         attempts: Maximum number of calls per item, including the first.
         on: Exception class, or tuple of classes, to retry after; or a function that takes the exception and returns
-            whether to. Other exceptions fail the item at once. A function runs where the op runs, so it must pickle if
-            the op must.
+            whether to retry. Other exceptions fail the item at once. A function runs where the op runs, so it must
+            pickle if the op must.
         delay: Delay before the second attempt, in seconds.
         backoff: Factor by which each delay grows, >= 1.
         max_delay: Maximum delay, in seconds.
         jitter: Maximum random share of a delay, in [0, 1].
         timeout_per_attempt: Maximum time of one attempt in seconds; for a generator, until its first output. An attempt
-            that takes longer fails with :class:`~spdl.pipeline.StageTimeoutError`, which ``on`` must cover for another
-            one to follow. Async attempts are cancelled, an isolated process is killed. On threads, each attempt runs on
-            a thread of its own, which is abandoned if it is late. ``timeout`` of the stage limits all attempts
-            together.
+            that takes longer fails with :class:`~spdl.pipeline.StageTimeoutError`, and is retried if ``on`` covers that
+            error. Async attempts are cancelled, an isolated process is killed. On threads, each attempt runs on its own
+            thread, which is abandoned when the time is over. ``timeout`` of the stage limits all attempts together.
 
     Raises:
         ValueError: A number is out of range.
@@ -115,7 +114,7 @@ def as_retry(value: object) -> Retry | None:
         attempts = as_int("retry", value)
     except TypeError:
         raise TypeError(
-            "retry must be an int (how many attempts, the first included) or a spdl.pipeline.defs.Retry, "
+            "retry must be an int (number of attempts, including the first) or a spdl.pipeline.defs.Retry, "
             f"got {value!r} of type {type(value).__qualname__}"
         ) from None
     if attempts < 1:
@@ -135,9 +134,7 @@ def _as_condition(value: Any) -> tuple[type[Exception], ...] | Callable[[Excepti
     classes = value if isinstance(value, tuple) else (value,)
     for cls in classes:
         if not (isinstance(cls, type) and issubclass(cls, Exception)):
-            raise TypeError(
-                f"on must be a class of exceptions below Exception, a tuple of such, or a function, got {cls!r}"
-            )
+            raise TypeError(f"on must be a subclass of Exception, a tuple of subclasses, or a function, got {cls!r}")
     if not classes:
         raise ValueError("on must name at least one class of exceptions, got none")
     return classes

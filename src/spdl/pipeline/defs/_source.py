@@ -11,7 +11,7 @@ __all__ = ["Exclude", "SourceConfig"]
 
 T = TypeVar("T")
 
-#: The items to leave out: a quarantine file, their keys, or a function that says which.
+#: The items to leave out: a quarantine file, their keys, or a function of an item that returns whether to leave it out.
 Exclude: TypeAlias = str | PathLike[str] | Iterable[int | str | PathLike[str]] | Callable[[T], bool]
 
 
@@ -23,8 +23,9 @@ class SourceConfig(Generic[T]):
         source: Iterable or async iterable of items. If it is both, the pipeline uses ``__aiter__``.
         continuous: Whether to iterate it repeatedly. Each pass is an epoch.
         exclude: Items to leave out: the path of a quarantine file (see ``build(quarantine=...)``), read when the
-            pipeline is built; numbers, texts or paths, to which items are compared; or a function of an item. Excluded
-            items keep their positions: they are consumed, and counted as dropped by the source.
+            pipeline is built; numbers, texts or paths, to which items are compared; or a function that takes an item
+            and returns whether to leave it out. Excluded items keep their positions: they are consumed, and counted as
+            dropped by the source.
 
     Raises:
         ValueError: ``source`` has neither ``__iter__`` nor ``__aiter__``.

@@ -1,4 +1,4 @@
-"""Base classes of the descriptions of stages: what a description says of itself, so that nobody asks for its class."""
+"""Base classes of the descriptions of stages. Callers use their methods instead of checking for subclasses."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -8,16 +8,16 @@ __all__ = ["ChangeExecutor", "PathStage", "StageConfig"]
 
 
 class StageConfig:
-    """Base class of what can stand between the source and the sink of a description.
+    """Base class of everything that can stand between the source and the sink of a description.
 
-    A subclass is a frozen dataclass. The methods are for this package; the defaults are right for a stage without an
-    op of the user.
+    A subclass is a frozen dataclass. The methods are for this package; the defaults fit a stage that has no op of the
+    user.
     """
 
     name: str  #: name of the stage
 
     def _pickled_parts(self) -> Iterator[tuple[str, Any]]:
-        """Yield what has to pickle if the description does, each with its name for messages."""
+        """Yield each object that must pickle for the description to pickle, with its name for messages."""
         yield from ()
 
     def _map_executors(self, change: "ChangeExecutor") -> "StageConfig":
@@ -34,19 +34,19 @@ class PathStage(StageConfig):
 
     @property
     def _is_limited_by_pipeline(self) -> bool:
-        """Whether the pipeline's ``max_failures`` applies to it, or to a stage inside."""
+        """Whether the pipeline's ``max_failures`` applies to the stage, or to a stage inside it."""
         return True
 
     @property
     def _is_seeded(self) -> bool:
-        """Whether its op, or one inside, takes random numbers."""
+        """Whether the op of the stage, or of a stage inside it, takes random numbers."""
         return False
 
     def _check_in_region(self, region: object) -> None:
         """Check that the stage can run in the workers of a region.
 
         Raises:
-            ValueError: It cannot.
+            ValueError: The stage cannot.
         """
 
     def _map_executors(self, change: "ChangeExecutor") -> "PathStage":

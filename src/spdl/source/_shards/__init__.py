@@ -1,1 +1,1 @@
-"""Shards: archives that hold many samples, as sources that can be indexed, or read one after the other."""
+"""Shards (archives of many samples) as sources that can be indexed, or that are read in order."""

@@ -1,4 +1,4 @@
-"""An order of samples that is random and stays in few shards at a time: position and sample are computed."""
+"""``ShardOrder``: a random order of samples that reads from few shards at a time; computed in constant memory."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ __all__ = ["ShardOrder", "Sharded"]
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 
-#: Apart from each other: the keys of the order of shards, and of those in the windows.
+#: Parts of the keys that keep the order of shards and the orders within windows different.
 _SHARDS, _WINDOWS = -1, -2
-#: Orders of windows that are kept.
+#: Number of window orders that are cached.
 _MAX_KEPT = 8
 
 
 class Sharded(Protocol[T_co]):
-    """What has its samples in shards, of which reading from few at a time costs less."""
+    """A collection of samples in shards, where reading from few shards at a time is cheaper."""
 
     @property
     def shard_sizes(self) -> Sequence[int]:
-        """How many samples each shard has, in the order of their numbers."""
+        """The number of samples in each shard, in the order of the sample numbers."""
 
     def locate(self, number: int, /) -> T_co:
-        """What to give for a sample."""
+        """The item to yield for a sample."""
 
 
 class ShardOrder(Sampler[T]):
-    """The samples of an index in random order, close together: at any time from ``open_shards`` shards.
+    """The samples of an index in random order, from only ``open_shards`` shards at a time.
 
-    The shards come in random order, and are taken ``open_shards`` at a time; all samples of such a *window* are
-    shuffled with each other. So files stay open, and the caches of disks and stores stay useful, while neighbours in a
-    shard come apart. The more shards, the better the order is mixed; with all of them it is that of one large shuffle.
+    Shards are taken in random order, ``open_shards`` at a time, and all samples of such a *window* are shuffled
+    together. So files stay open and the caches of disks and stores stay useful, while neighbours in a shard are
+    separated. A larger ``open_shards`` mixes better; with all shards, the order is one full shuffle.
 
-    It is a sampler as the others here: each rank has every ``world_size``-th position of one order that depends on seed
-    and epoch alone; ``order[position]`` is computed, so a run goes on in the middle at once, with any number of ranks.
+    It is a sampler: each rank gets every ``world_size``-th position of one order, which depends only on seed and epoch.
+    ``order[position]`` is computed, so a run resumes at any position in constant time, with any number of ranks.
 
     .. code-block:: python
 
@@ -51,25 +51,26 @@ class ShardOrder(Sampler[T]):
         builder = PipelineBuilder().add_source(order).pipe(index.read, concurrency=8)
 
     Args:
-        index: What has samples in shards: a :class:`TarIndex`, of which the items are :class:`TarSample`, or something
-            else with ``shard_sizes`` and ``locate(number)``, which gives the items.
-        seed: Of the run: any integer.
-        epoch: Of the first iterations: any integer.
-        rank: Of this process: ``torch.distributed.get_rank()``.
+        index: Samples in shards: a :class:`TarIndex`, whose items are :class:`TarSample`, or another object with
+            ``shard_sizes`` and ``locate(number)``, which returns the items.
+        seed: Seed of the run: any integer.
+        epoch: Epoch of the first iterations: any integer.
+        rank: Rank of this process: ``torch.distributed.get_rank()``.
         world_size: Number of ranks: ``torch.distributed.get_world_size()``.
-        open_shards: How many shards are mixed.
-        shuffle: ``False``: the samples come in the order of the index.
+        open_shards: Number of shards that are mixed.
+        shuffle: Whether to shuffle. ``False``: the samples are in the order of the index.
         ddp_drop_last_distributed_round: Drop the remainder, so that all ranks make the same number of steps; each epoch
             drops different items. ``False``: nothing is dropped, and some ranks may get one item more.
 
     Raises:
         TypeError: An argument is not an integer, or the index has no shards.
         ValueError: ``open_shards`` or ``world_size`` is not positive, ``rank`` is outside of ``[0, world_size)``, there
-            are no samples, or fewer than ranks and the last round is dropped.
+            are no samples, or there are fewer samples than ranks and the last round is dropped.
 
-    Algorithm: with ``S`` shards that have samples, window ``w`` is of those at positions ``w * open_shards`` and on of
-    ``KeyedPermutation(S, (seed, epoch, -1))``. Its ``n`` samples, numbered shard after shard in this order, come in the
-    order ``KeyedPermutation(n, (seed, epoch, -2, w))``. The numbers are the same on every machine and will not change.
+    Algorithm: with ``S`` non-empty shards, window ``w`` has the ``open_shards`` shards from position
+    ``w * open_shards`` of ``KeyedPermutation(S, (seed, epoch, -1))``. Its ``n`` samples are numbered shard after shard
+    in this order, and come in the order ``KeyedPermutation(n, (seed, epoch, -2, w))``. The numbers are the same on
+    every machine and will not change.
     """
 
     def __init__(
@@ -105,12 +106,12 @@ class ShardOrder(Sampler[T]):
 
     @property
     def index(self) -> Sharded[T]:
-        """What has the samples."""
+        """The index that has the samples."""
         return self._index
 
     @property
     def open_shards(self) -> int:
-        """How many shards are mixed."""
+        """The number of shards that are mixed."""
         return self._open_shards
 
     @property
@@ -126,31 +127,31 @@ class ShardOrder(Sampler[T]):
     def shuffle(self, seed: int) -> None:
         """Set the seed of the iterations that begin from now on; the epoch stays. Only the last call counts.
 
-        Where a state was loaded, the next iteration goes on from it only if this is the seed of the state.
+        If a state was loaded, the next iteration resumes from it only if this is the seed in the state.
 
         Raises:
-            TypeError: It is not an integer.
+            TypeError: ``seed`` is not an integer.
         """
         self._choose(as_int("seed", seed), self._epoch)
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch of the iterations that begin from now on; the seed stays. Only the last call counts.
 
-        Where a state was loaded, the next iteration goes on from it only if this is the epoch of the state.
+        If a state was loaded, the next iteration resumes from it only if this is the epoch in the state.
 
         Raises:
-            TypeError: It is not an integer.
+            TypeError: ``epoch`` is not an integer.
         """
         self._choose(self._seed, as_int("epoch", epoch))
 
     def for_worker(self, worker: int, num_workers: int) -> ShardOrder[T]:
-        """Get the share of one of several workers of this rank, which has every ``num_workers``-th of its positions.
+        """Return the order for one of several workers of this rank: every ``num_workers``-th of its positions.
 
-        The workers share nothing and, if the last round is dropped, all have the same number.
+        No two workers get the same sample and, if the last round is dropped, all get the same number of samples.
 
         Raises:
             TypeError: An argument is not an integer.
-            ValueError: ``num_workers`` is not positive, or ``worker`` is not below it.
+            ValueError: ``num_workers`` is not positive, or ``worker`` is not in ``[0, num_workers)``.
         """
         own, count = as_int("worker", worker), as_int("num_workers", num_workers)
         if count < 1:
@@ -169,10 +170,10 @@ class ShardOrder(Sampler[T]):
         )
 
     def number_at(self, position: int) -> int:
-        """Get the number of the sample at a global position: ``order.at_global(p)`` is ``locate`` of it.
+        """Get the number of the sample at a global position: ``order.at_global(p)`` is ``locate`` of this number.
 
         Raises:
-            IndexError: It is not in ``range(num_global)``.
+            IndexError: The position is not in ``range(num_global)``.
         """
         if not 0 <= position < self.num_global:
             raise IndexError(f"position {position} is out of range for {self.num_global} samples of all ranks")
@@ -190,7 +191,7 @@ class ShardOrder(Sampler[T]):
         return map(self._index.locate, numbers)
 
     def _get_windows(self) -> _Windows:
-        """The windows of this epoch, made when they are first needed."""
+        """The windows of this epoch, computed on first use."""
         windows = self._windows
         if windows is None:
             windows = self._windows = _Windows(self._layout, self._seed, self._epoch)
@@ -227,7 +228,7 @@ class ShardOrder(Sampler[T]):
 
 
 class _Layout:
-    """The shards that have samples, whatever their order is."""
+    """The non-empty shards, independent of their order."""
 
     __slots__ = ("firsts", "open_shards", "sizes")
 
@@ -235,12 +236,12 @@ class _Layout:
         starts = accumulate(sizes, initial=0)
         filled = [(size, first) for size, first in zip(sizes, starts, strict=False) if size]
         self.sizes = [size for size, _ in filled]
-        self.firsts = [first for _, first in filled]  # the number of the first sample of each
+        self.firsts = [first for _, first in filled]  # number of the first sample of each shard
         self.open_shards = open_shards
 
 
 class _Windows:
-    """The order of one seed and epoch. Any thread may use it."""
+    """The order for one seed and epoch. Thread-safe."""
 
     __slots__ = ("_bounds", "_kept", "_key", "_layout", "_shards", "_starts")
 
@@ -248,7 +249,7 @@ class _Windows:
         self._layout = layout
         self._key = seed, epoch
         self._shards = list(KeyedPermutation(len(layout.sizes), (seed, epoch, _SHARDS)))
-        #: The position where each shard would begin if none were mixed, and the end; so too where the windows begin.
+        #: The position where each shard would begin without mixing within windows, and the end. The same for windows.
         self._bounds = list(accumulate((layout.sizes[shard] for shard in self._shards), initial=0))
         self._starts = [*self._bounds[: -1 : layout.open_shards], self._bounds[-1]]
         self._kept: dict[int, KeyedPermutation] = {}
@@ -259,7 +260,7 @@ class _Windows:
         return self._number(start + self._order(window)[position - start])
 
     def numbers_at(self, positions: range) -> Iterator[int]:
-        """The same for many positions, which ascend."""
+        """Same as ``number_at``, for several ascending positions."""
         place = 0
         while place < len(positions):
             window = bisect_right(self._starts, positions[place]) - 1
@@ -270,7 +271,7 @@ class _Windows:
             place += len(own)
 
     def _number(self, unmixed: int) -> int:
-        """The number of the sample that is here if the samples of windows are not mixed."""
+        """The number of the sample at a position of the order without mixing within windows."""
         place = bisect_right(self._bounds, unmixed) - 1
         return self._layout.firsts[self._shards[place]] + unmixed - self._bounds[place]
 

@@ -1,4 +1,4 @@
-"""The samples of tar archives that are read in order, from stores without ranges and from compressed ones."""
+"""``ShardStream``: the samples of tar archives that are read in order: compressed ones, and stores without ranges."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from ._unpacked import UNPACKING_ERRORS, unpacked
 
 __all__ = ["ShardStream"]
 
-#: A stream is asked for no more at a time than this, so that a damaged size cannot make it allocate whatever it says.
+#: Maximum bytes per read of a stream. A damaged size can therefore not cause a large allocation.
 _LARGEST_READ: Final = 1 << 26
 
 
 class ShardStream(StreamShare):
-    """The samples of tar archives, each archive read from its start to its end: for what cannot be read by ranges.
+    """The samples of tar archives that are read from start to end, because they cannot be read by ranges.
 
     Samples are those of :class:`TarIndex`: dictionaries with the bytes of each file by its extension, ``"__key__"`` and
-    ``"__url__"``. Archives may be compressed with gzip, bzip2 or xz. Whole archives are dealt to ranks and to the
-    workers of torch's ``DataLoader``, so there must be one for each, better many. Samples come in the order of their
-    archive: mix them with :class:`ShuffleBuffer`.
+    ``"__url__"``. Archives may be compressed with gzip, bzip2 or xz. Whole archives are distributed over the ranks and
+    over the workers of torch's ``DataLoader``, so there must be at least one for each, and better many. Samples are in
+    the order of their archive; shuffle them with :class:`ShuffleBuffer`.
 
-    **Equal steps.** Archives differ in length, so ranks have different numbers of samples, unless you give
-    ``num_samples``: then each rank gives exactly that many in each epoch. If its archives have fewer, it reads them
-    again; if they have more, the rest is not read in this epoch.
+    **Equal steps.** Archives differ in length, so ranks get different numbers of samples, unless you set
+    ``num_samples``: then each rank yields exactly this many samples in each epoch. If its archives have fewer, it reads
+    them again; if they have more, the remainder is not read in this epoch.
 
     .. code-block:: python
 
@@ -42,22 +42,22 @@ class ShardStream(StreamShare):
         builder = PipelineBuilder().add_source(ShuffleBuffer(stream, 5000, seed=0))
 
     Args:
-        shards: Names. They may have braces; with ``open_shard`` they are whatever that takes.
-        seed: Shuffles the archives in each epoch. ``None``: they come in the order given.
-        epoch: Of the first iterations: any integer.
-        rank: Of this process: ``torch.distributed.get_rank()``.
+        shards: Names of the archives, with or without braces; with ``open_shard``, any names that it accepts.
+        seed: Seed for shuffling the archives in each epoch. ``None``: they are read in the order given.
+        epoch: Epoch of the first iterations: any integer.
+        rank: Rank of this process: ``torch.distributed.get_rank()``.
         world_size: Number of ranks: ``torch.distributed.get_world_size()``.
-        num_samples: How many samples a rank gives in an epoch, all its workers together. ``None``: what there is.
-        open_shard: Gives an object with ``read(size)``, and ``close()`` if it has to be closed, for a name. ``None``:
-            local files, and URLs (``s3://``, ``gs://``, ``az://``, ``https://``), which need ``spdl-native[remote]``.
+        num_samples: Number of samples per rank and epoch, of all its workers together. ``None``: all samples.
+        open_shard: Function from a name to an object with ``read(size)`` and, optionally, ``close()``. ``None``: local
+            files, and URLs (``s3://``, ``gs://``, ``az://``, ``https://``), which need ``spdl-native[remote]``.
 
     Raises:
-        TypeError: An argument is not an integer, or no name.
+        TypeError: A number is not an integer, or a shard is not a name.
         ValueError: There are fewer archives than ranks, or a number is out of range. While iterating: there are fewer
             archives than workers of all ranks.
 
-    Use one iterator at a time: ``state_dict()`` is where the newest one is. Going on from a state reads the archive
-    that was under way from its start, and drops what was given.
+    Use one iterator at a time: ``state_dict()`` returns the position of the newest one. Resuming from a state reads the
+    current archive again from its start, and drops the samples that were already yielded.
     """
 
     def __init__(
@@ -78,14 +78,14 @@ class ShardStream(StreamShare):
         self._shards = [name for each in names for name in expand_braces(os.fspath(each))]
         if open_shard is None:
             for name in self._shards:
-                is_url(name)  # raises for what is neither that nor a path
+                is_url(name)  # raises if it is neither a URL nor a path
         super().__init__(len(self._shards), "shards", rank, world_size, num_samples)
         if len(self._shards) < self._world:
             raise ValueError(f"there must be a shard for each rank, got {len(self._shards)} for {self._world}")
         self._seed = None if seed is None else as_int("seed", seed)
         self._epoch = as_int("epoch", epoch)
         self._open: Callable[[str], _Stream] = open_shard or _open_named
-        #: Samples given, archives finished, and samples given of the next archive.
+        #: Number of samples yielded, archives finished, and samples yielded from the next archive.
         self._start = self._at = (0, 0, 0)
 
     @property
@@ -95,7 +95,7 @@ class ShardStream(StreamShare):
 
     @property
     def seed(self) -> int | None:
-        """What shuffles the archives."""
+        """The seed for shuffling the archives."""
         return self._seed
 
     @property
@@ -106,10 +106,10 @@ class ShardStream(StreamShare):
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch of the iterations that begin from now on, which chooses the order of the archives.
 
-        Where a state was loaded, the next iteration goes on from it only if this is the epoch of the state.
+        If a state was loaded, the next iteration resumes from it only if this is the epoch in the state.
 
         Raises:
-            TypeError: It is not an integer.
+            TypeError: ``epoch`` is not an integer.
         """
         given = as_int("epoch", epoch)
         if given != self._epoch:
@@ -153,8 +153,8 @@ class ShardStream(StreamShare):
                     return
             if number < given:
                 raise ResumeError(
-                    f"cannot go on in {shard!r} behind sample {given}: it has {number}. It has changed since the state "
-                    "was taken"
+                    f"cannot resume in {shard!r} after sample {given}: it has {number}. It has changed since the "
+                    "state was taken"
                 )
             num_read, given, in_pass = num_read + 1, 0, in_pass + number
             if num_read % len(own) == 0:
@@ -177,17 +177,17 @@ class ShardStream(StreamShare):
                 close()
 
     def state_dict(self) -> dict[str, Any]:
-        """Get where the newest iteration is, as numbers and text."""
+        """Return the position of the newest iteration, as numbers and text."""
         count, num_read, given = self._at
         return make_state(
             "ShardStream", **self._fingerprint(), epoch=self._epoch, count=count, shards_read=num_read, given=given
         )
 
     def load_state_dict(self, state: Mapping[str, Any], /) -> None:
-        """Let the next iteration go on from a state, and those after it begin at the start.
+        """Make the next iteration resume from a state; later iterations begin at the start.
 
         Raises:
-            ResumeError: It is not the state of such a stream, made with the same arguments, for the same rank.
+            ResumeError: It is not the state of a ``ShardStream`` with the same arguments and rank.
         """
         checked = read_state(state, "ShardStream", **self._fingerprint())
         (epoch,) = read_integers(checked, "epoch")
@@ -205,7 +205,7 @@ class ShardStream(StreamShare):
         }
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy begins at the start, or where a state says, also one made during an iteration.
+        # A copy begins at the start or at a loaded state, even if it is made during an iteration.
         return {**self.__dict__, "_at": self._start}
 
     def __repr__(self) -> str:
@@ -216,7 +216,7 @@ class ShardStream(StreamShare):
 
 
 class _Stream(Protocol):
-    """What an archive is read from."""
+    """A stream that an archive is read from."""
 
     def read(self, size: int, /) -> bytes: ...
 
@@ -224,18 +224,18 @@ class _Stream(Protocol):
 def _open_named(name: str) -> IO[bytes]:
     from spdl.source._urls import is_url, open_stream
 
-    return open_stream(name) if is_url(name) else open(name, "rb")  # closed by who reads it
+    return open_stream(name) if is_url(name) else open(name, "rb")  # the reader closes it
 
 
 def _worker_of_torch() -> tuple[int, int]:
-    """Number of this worker of a ``DataLoader``, and how many there are; one of one anywhere else."""
+    """The number of this ``DataLoader`` worker, and the number of workers; ``(0, 1)`` outside of a worker."""
     module = sys.modules.get("torch.utils.data")
     info = None if module is None else module.get_worker_info()
     return (0, 1) if info is None else (info.id, info.num_workers)
 
 
 class _InOrder:
-    """Bytes from positions that ascend."""
+    """Read bytes of a stream at ascending positions."""
 
     __slots__ = ("_path", "_position", "_stream")
 
@@ -272,7 +272,7 @@ class _InOrder:
 
 
 def _grouped(read: _InOrder, path: str) -> Iterator[dict[str, Any]]:
-    """The files of an archive, put together as samples."""
+    """Group the files of an archive into samples."""
     sample: dict[str, Any] = {}
     for member in TarHeaders(read, None, path, BLOCK):
         divided = divide_name(member.name)

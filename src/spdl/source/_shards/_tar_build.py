@@ -1,4 +1,4 @@
-"""Making an index of tar archives: which they are, what is in each, and how that is put together."""
+"""Build an index of tar archives: find the archives, read their headers, encode the index."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from ._tar_headers import BLOCK, TarHeaders
 
 __all__ = ["KIND", "FoundShards", "TarTable", "build_index", "divide_name", "encode_tables", "find_shards"]
 
-#: Of the file of such an index.
+#: Kind of the index file.
 KIND: Final = "tar archives"
-#: Bytes read at a time; what is larger is passed over. A request to a store costs much more than one to the system.
+#: Bytes per read; larger files are skipped. A request to a store costs much more than a system call.
 _LOCAL_WINDOW: Final = 16 << 10
 _STORE_WINDOW: Final = 4 << 20
-# As WebDataset divides names, in base_plus_ext() and tar_file_iterator() of its tariterators.
+# Splits names as WebDataset does, in base_plus_ext() and tar_file_iterator() of its tariterators.
 _NAME: Final = re.compile(r"((?:.*/|)[^.]+)[.]([^/]*)")
 _META: Final = re.compile(r"__[^/]*__($|/)")
-#: In a sample, what is not the content of a file.
+#: Keys of a sample that are not files.
 _RESERVED: Final = ("__key__", "__url__")
 
 
 @dataclass(frozen=True, slots=True)
 class FoundShards:
-    """The archives that were asked for."""
+    """The archives to index."""
 
     files: list[StoredFile]
-    store: RangeStore | None  #: that has them; ``None``: local files
-    patterns: tuple[str, ...]  #: by which they were found
+    store: RangeStore | None  #: the store that has them; ``None``: local files
+    patterns: tuple[str, ...]  #: patterns by which they were found
 
     def default_name(self) -> str:
-        """Where an index of them is saved, if nothing else is said: beside the first."""
+        """Default path of the index: beside the first archive."""
         folder = self.files[0].path[: self.files[0].path.rfind("/") + 1]
         names = [os.path.basename(pattern) for pattern in self.patterns]
         return f"{folder}.spdl-{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:12]}.tarindex"
@@ -56,9 +56,9 @@ def find_shards(
     """Look up the shards.
 
     Raises:
-        FileNotFoundError: One is not there, or nothing matches.
+        FileNotFoundError: A shard does not exist, or nothing matches.
         TypeError: ``where`` is neither names nor a store.
-        ValueError: There are none, or names of shards have a pattern too.
+        ValueError: There are no shards, or ``pattern`` is given together with names of shards.
     """
     patterns = ("*.tar",) if pattern is None else (pattern,) if isinstance(pattern, str) else tuple(pattern)
     if isinstance(where, RangeStore):
@@ -99,14 +99,14 @@ def _listed(lister: RangeStore, store: RangeStore | None, patterns: tuple[str, .
 
 @dataclass(slots=True)
 class TarTable:
-    """What is in one archive, in columns."""
+    """The contents of one archive, in columns."""
 
     file: StoredFile
-    #: Of each file that belongs to a sample.
+    #: For each file that belongs to a sample.
     blocks: array[int] = field(default_factory=lambda: array("Q"))
     sizes: array[int] = field(default_factory=lambda: array("Q"))
     extensions: list[str] = field(default_factory=list)
-    #: Of each sample.
+    #: For each sample.
     keys: list[str] = field(default_factory=list)
     num_files: array[int] = field(default_factory=lambda: array("Q"))
     skipped: dict[str, int] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class TarTable:
         self.num_files.append(0)
 
     def add(self, extension: str, offset: int, size: int) -> None:
-        """Add a file to the newest sample."""
+        """Add a file to the current sample."""
         self.num_files[-1] += 1
         self.blocks.append(offset // BLOCK)
         self.sizes.append(size)
@@ -125,7 +125,7 @@ class TarTable:
 
 
 def divide_name(name: str) -> tuple[str, str] | None:
-    """Get the key of the sample that a file belongs to, and its extension; ``None`` if it belongs to none."""
+    """Return the key of the sample that a file belongs to, and the extension; ``None`` if it belongs to none."""
     if _META.match(name):
         return None
     divided = _NAME.fullmatch(name)
@@ -136,7 +136,7 @@ def _scan(file: StoredFile, store: RangeStore, window: int) -> TarTable:
     """Read the headers of an archive.
 
     Raises:
-        ShardError: It is damaged, or a sample has two files of the same extension.
+        ShardError: The archive is damaged, or a sample has two files with the same extension.
     """
 
     def read(position: int, length: int) -> bytes:
@@ -144,7 +144,7 @@ def _scan(file: StoredFile, store: RangeStore, window: int) -> TarTable:
 
     found = TarTable(file)
     headers = TarHeaders(read, file.size, file.path, window)
-    key, own = None, set[str]()  # of the sample, and its extensions
+    key, own = None, set[str]()  # key of the current sample, and its extensions
     num_other = 0
     for member in headers:
         divided = divide_name(member.name)
@@ -176,15 +176,15 @@ def _scan(file: StoredFile, store: RangeStore, window: int) -> TarTable:
 
 
 def build_index(shards: FoundShards, num_threads: int, known: Callable[[StoredFile], TarTable | None]) -> bytes:
-    """Read the headers of all archives, and make the contents of the file of their index.
+    """Read the headers of all archives, and return the contents of their index file.
 
     Args:
         shards: The archives.
-        num_threads: How many to read at a time.
-        known: Gives what is in an archive, if that is known already.
+        num_threads: Number of archives to read at a time.
+        known: Function that returns the contents of an archive if they are already known.
 
     Raises:
-        ShardError: One of them is damaged; the other ones are not waited for.
+        ShardError: An archive is damaged. Raised without waiting for the others.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -201,11 +201,11 @@ def build_index(shards: FoundShards, num_threads: int, known: Callable[[StoredFi
 
 
 def encode_tables(tables: Sequence[TarTable], *, is_local: bool) -> bytes:
-    """Make the contents of the file of the index of these archives."""
+    """Return the contents of the index file of these archives."""
     extensions = {name: number for number, name in enumerate(sorted({each for of in tables for each in of.extensions}))}
     rows: list[list[Any]] = []
     for of in tables:
-        # As good in another working directory.
+        # Absolute, so that the paths stay valid in another working directory.
         path = os.path.abspath(of.file.path) if is_local else of.file.path
         rows.append([path, of.file.size, of.file.etag, len(of.keys), of.skipped])
     first_files = list(accumulate(chain.from_iterable(of.num_files for of in tables), initial=0))

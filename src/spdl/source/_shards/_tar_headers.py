@@ -1,8 +1,8 @@
-"""The headers of a tar archive that is read by ranges, or in order: which regular files are in it, and where.
+"""Read the headers of a tar archive, by ranges or in order: which regular files it has, and where.
 
-POSIX ustar and PAX, GNU (long names, base-256 numbers) and V7 headers are understood. Sources: POSIX.1-2017, pax,
-"ustar Interchange Format" and "pax Header Block"; the GNU tar manual, "Basic Tar Format"; and for what these leave
-open, tarfile of the standard library.
+Supports POSIX ustar and PAX, GNU (long names, base-256 numbers) and V7 headers. Sources: POSIX.1-2017, pax, "ustar
+Interchange Format" and "pax Header Block"; the GNU tar manual, "Basic Tar Format"; and, for cases that these do not
+specify, tarfile of the standard library.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from spdl.source._errors import CompressedShardError, ShardError
 __all__ = ["BLOCK", "TarHeaders", "TarMember"]
 
 BLOCK: Final = 512
-#: An extension holds a name or attributes of one file. Larger than this it is damage, or meant to fill memory.
+#: Maximum size of an extension header, which has the name or attributes of one file. A larger one is damaged, or meant
+#: to exhaust memory.
 _LARGEST_EXTENSION: Final = 16 << 20
 _ZEROS: Final = bytes(BLOCK)
 _REGULAR: Final = b"0\x007"
-#: Links, devices, directories and pipes: a size they state is of nothing that follows.
+#: Links, devices, directories and pipes: no data follows them, whatever size their header has.
 _WITHOUT_DATA: Final = {
     ord("1"): "hard link",
     ord("2"): "symbolic link",
@@ -30,7 +31,7 @@ _WITHOUT_DATA: Final = {
     ord("5"): "directory",
     ord("6"): "pipe",
 }
-#: How compressed files begin.
+#: First bytes of compressed files.
 _COMPRESSED: Final = {
     b"\x1f\x8b": "gzip",
     b"BZh": "bzip2",
@@ -49,13 +50,13 @@ class TarMember(NamedTuple):
 
 
 class TarHeaders:
-    """The regular files of one archive, in its order: iterate once.
+    """The regular files of one archive, in its order. Can be iterated once.
 
     Args:
-        read: Gives ``length`` bytes from a position on; fewer at the end of the archive only.
-        size: Of the archive; ``None``: unknown, so it must end with zeros.
-        path: Its name, for messages.
-        window: How many bytes to read at a time. What is larger than this is passed over without being read.
+        read: Function that returns ``length`` bytes from a position on; fewer only at the end of the archive.
+        size: Size of the archive, in bytes; ``None``: unknown, so the archive must end with zeros.
+        path: Name of the archive, for messages.
+        window: Number of bytes to read at a time. Data larger than this is skipped without being read.
     """
 
     def __init__(self, read: Callable[[int, int], bytes], size: int | None, path: str, window: int) -> None:
@@ -68,9 +69,9 @@ class TarHeaders:
         self._long_name: str | None = None
         self._global: dict[str, str] = {}
         self._local: dict[str, str] = {}
-        #: What has been passed over, by kind.
+        #: Number of skipped members, by kind.
         self.skipped: Counter[str] = Counter()
-        #: Whether the archive ends with zeros, as it should.
+        #: Whether the archive ends with zeros, as the format requires.
         self.has_end = False
 
     def __iter__(self) -> Iterator[TarMember]:
@@ -104,7 +105,7 @@ class TarHeaders:
             name = local.get("path") or long_name or self._global.get("path") or _name_of(block)
             if is_sparse:
                 self.skipped["sparse file"] += 1
-            elif kind == 0 and name.endswith("/"):  # V7 knows directories by the end of their name
+            elif kind == 0 and name.endswith("/"):  # a V7 directory
                 self.skipped["directory"] += 1
                 continue
             elif kind not in _REGULAR:
@@ -122,14 +123,14 @@ class TarHeaders:
             self._start, start = position, 0
         found = self._bytes[start : start + length]
         if len(found) < length:
-            raise self._cut_off(position, f"{what} is due there")
+            raise self._cut_off(position, f"{what} is missing")
         return found
 
     def _cut_off(self, position: int, what: str) -> ShardError:
         length = "" if self._size == sys.maxsize else f"It has {self._size} bytes, and "
         return ShardError(
             f"cannot read the tar archive {self._path!r}: it ends early. {length}at byte {position} {what}. It was not "
-            "written or copied to its end: make or copy it again",
+            "written or copied completely: make or copy it again",
             shard=self._path,
             offset=position,
         )
@@ -142,11 +143,11 @@ class TarHeaders:
         )
 
     def _check(self, block: bytes, position: int) -> int:
-        """Check a header and return the size that it states."""
+        """Check a header and return its size field."""
         total = sum(block) - sum(block[148:156]) + 8 * ord(" ")
         stated = _number(block[148:156])
         if stated != total:
-            # Some old writers added signed bytes.
+            # Some old writers summed signed bytes.
             signed = total - 256 * sum(byte >= 128 for byte in block[:148] + block[156:])
             if stated != signed:
                 if position == 0:
@@ -161,9 +162,9 @@ class TarHeaders:
         for start, name in _COMPRESSED.items():
             if block.startswith(start):
                 raise CompressedShardError(
-                    f"cannot index {self._path!r}: it is compressed as a whole ({name}), so no part of it can be read "
-                    "without all that is before. Read it in order with ShardStream, or decompress it: the pictures "
-                    "and sounds in shards are compressed already",
+                    f"cannot index {self._path!r}: it is compressed as a whole ({name}), so samples cannot be read "
+                    "individually. Read it in order with ShardStream, or decompress it: images and audio in shards are "
+                    "already compressed",
                     shard=self._path,
                     offset=0,
                 )
@@ -176,7 +177,7 @@ class TarHeaders:
 
     def _check_nothing_is_due(self, position: int) -> None:
         if self._local or self._long_name is not None:
-            raise self._cut_off(position, "the member is due that an extension header describes")
+            raise self._cut_off(position, "the member described by an extension header is missing")
 
     def _read_extension(self, kind: int, position: int, size: int) -> None:
         if size > _LARGEST_EXTENSION:
@@ -201,7 +202,7 @@ class TarHeaders:
             key, equals, value = data[space + 1 : stop - 1].partition(b"=")
             if not place < space < stop <= len(data) or data[stop - 1] != ord("\n") or not key or not equals:
                 raise self._damage(position - BLOCK, "it is a PAX header, and one of its records is malformed")
-            # An empty value takes an earlier one back.
+            # An empty value removes an earlier one.
             found[_decode(key)] = _decode(value)
             place = stop
 
@@ -223,7 +224,7 @@ def _padded(size: int) -> int:
 
 
 def _number(field: bytes) -> int | None:
-    """Octal digits between spaces, or nothing, which is 0; or GNU's base-256, a two's complement with its top bit."""
+    """Parse octal digits between spaces (none: 0), or GNU's base-256: two's complement, marked by its top bit."""
     if field[0] & 0x80:
         return None if field[0] & 0x40 else int.from_bytes(field, "big") - (1 << (8 * len(field) - 1))
     digits = field.split(b"\0", 1)[0].strip(b" ")
@@ -245,7 +246,7 @@ def _text(data: bytes) -> str:
 
 def _name_of(block: bytes) -> str:
     name = _text(block[:100])
-    # GNU's magic ("ustar ") and V7 have other things where POSIX has the prefix.
+    # Only POSIX headers have a prefix; GNU ("ustar ") and V7 headers have other data there.
     if block[257:263] == b"ustar\0" and block[345]:
         return f"{_text(block[345:500])}/{name}"
     return name

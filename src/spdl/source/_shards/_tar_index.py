@@ -1,4 +1,4 @@
-"""An index of the samples in tar archives: where each is, so that any can be read without the others."""
+"""``TarIndex``: where each sample is in a set of tar archives, so that any sample can be read without the others."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _MEMORY: Final = "an index in memory"
 
 
 class TarIndex(Sequence[dict[str, Any]]):
-    """The samples of tar archives (*shards*), as a sequence: any of them is read without those before.
+    """The samples of tar archives (*shards*) as a sequence: any sample is read without the samples before it.
 
-    Files that follow each other and have the same name up to the first dot are a sample, as in WebDataset, whose shards
-    are read as they are. ``index[number]`` reads one: a dictionary with the bytes of each file by its extension in
-    lower case, and ``"__key__"`` and ``"__url__"``. ``index.locate(number)`` only says where it is.
+    Consecutive files with the same name up to the first dot form a sample, as in WebDataset; WebDataset's shards can be
+    read unchanged. ``index[number]`` reads a sample: a dictionary with the bytes of each file by its extension in lower
+    case, ``"__key__"`` and ``"__url__"``. ``index.locate(number)`` returns only its location.
 
     .. code-block:: python
 
         index = TarIndex.of("shards/train-{000000..000099}.tar")
         index[5]["jpg"], index[5]["cls"]
 
-    Sparse files, links and what belongs to no sample are passed over, and counted in ``shards``. Any number of threads
-    may read at once. An index is picklable: if it was saved, as its path, and the copy opens the file.
+    Sparse files, links and files that belong to no sample are skipped, and counted in ``shards``. Thread-safe.
+    Picklable: a saved index is pickled as its path, and the copy opens the file.
 
     Made by :meth:`of`, :meth:`build` and :meth:`open`.
     """
@@ -51,7 +51,7 @@ class TarIndex(Sequence[dict[str, Any]]):
     ) -> None:
         self._data = data
         self._path = path
-        self._is_stored = is_stored  # the path is one in the store
+        self._is_stored = is_stored  # whether `path` is in the store
         self._store = store
         self._local = LocalFiles() if store is None else None
         where = path or _MEMORY
@@ -70,7 +70,7 @@ class TarIndex(Sequence[dict[str, Any]]):
         self._key_ends = columns["key_ends"]
         self._keys = columns["keys"]
 
-    # -- making one
+    # -- making an index
 
     @classmethod
     def build(
@@ -80,19 +80,20 @@ class TarIndex(Sequence[dict[str, Any]]):
         *,
         num_threads: int = 8,
     ) -> TarIndex:
-        """Read the headers of all shards, and make an index of them in memory. :meth:`save` keeps it.
+        """Read the headers of all shards, and build an index in memory. :meth:`save` writes it to a file.
 
         Args:
-            where: Names of shards, or a store of which ``pattern`` names them. Names may have braces
-                (``"shard-{000000..000099}.tar"``) and wildcards (``"*.tar"``); those of a folder stand for the files
-                in it that match ``pattern``. URLs (``s3://bucket/shards/{000000..000099}.tar``) are of one bucket.
-            pattern: Of the shards of a store or folder, or several. ``None``: ``"*.tar"``.
-            num_threads: How many shards to read at a time.
+            where: Names of shards, or a store whose shards ``pattern`` selects. Names may have braces
+                (``"shard-{000000..000099}.tar"``) and wildcards (``"*.tar"``). A folder stands for its files that match
+                ``pattern``. URLs (``s3://bucket/shards/{000000..000099}.tar``) must be in one bucket.
+            pattern: One or several patterns for the shards of a store or folder. ``None``: ``"*.tar"``.
+            num_threads: Number of shards to read at a time.
 
         Raises:
             CompressedShardError: A shard is compressed as a whole.
-            FileNotFoundError: A shard is not there, or nothing matches.
-            ShardError: A shard is damaged, cut off or no tar archive, or a sample has two files of the same extension.
+            FileNotFoundError: A shard does not exist, or nothing matches.
+            ShardError: A shard is damaged, truncated or not a tar archive, or a sample has two files with the same
+                extension.
             ValueError: There are no shards.
         """
         threads = as_int("num_threads", num_threads)
@@ -109,24 +110,24 @@ class TarIndex(Sequence[dict[str, Any]]):
         saved_as: str | os.PathLike[str] | None = None,
         num_threads: int = 8,
     ) -> TarIndex:
-        """Open the index beside the shards, or build it and save it there, if there is none or the shards have changed.
+        """Open the index beside the shards; build and save it there if there is none or if the shards have changed.
 
-        Of an index that is out of date, what is in it of shards that are as they were is taken, and only the others are
-        read. Several processes may do so at once: each saves the whole file under another name and renames it.
+        If an index is out of date, only the shards that have changed are read. Several processes may do this at the
+        same time: each writes the file under a temporary name and renames it.
 
         Args:
             where: As for :meth:`build`.
             pattern: As for :meth:`build`.
-            saved_as: Path of a local file for the index, also of shards in a store. ``None``: beside the first shard,
-                in the same store, under a name that begins with ``.spdl-``.
-            num_threads: How many shards to read at a time, if it has to be built.
+            saved_as: Path of a local file for the index, even if the shards are in a store. ``None``: beside the first
+                shard, in the same store, under a name that begins with ``.spdl-``.
+            num_threads: Number of shards to read at a time when building.
 
         Returns:
-            An index that fits the shards as they are: sizes, and times of change or ETags, are compared. If it cannot
-            be saved, a ``UserWarning`` says why.
+            An index that matches the current shards: sizes, and modification times or ETags, are compared. If it
+            cannot be saved, a ``UserWarning`` gives the reason.
 
         Raises:
-            Exception: As :meth:`build`.
+            Exception: As for :meth:`build`.
         """
         shards = find_shards(where, pattern)
         path = os.fspath(saved_as) if saved_as is not None else shards.default_name()
@@ -135,7 +136,7 @@ class TarIndex(Sequence[dict[str, Any]]):
         try:
             old = cls._opened(path, shards.store, is_stored=is_stored)
             old._check(shards.files)
-        except (FileNotFoundError, PermissionError, ShardError):  # some stores deny what is not there
+        except (FileNotFoundError, PermissionError, ShardError):  # some stores deny access to missing objects
             found = cls._built(shards, as_int("num_threads", num_threads), old)
             try:
                 if is_stored:
@@ -153,16 +154,16 @@ class TarIndex(Sequence[dict[str, Any]]):
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, store: RangeStore | None = None) -> TarIndex:
-        """Open a saved index, and check that the shards are as they were when it was built.
+        """Open a saved index, and check that the shards have not changed since it was built.
 
         Args:
-            path: Of the index, a local file. (That beside the shards of a store is opened by :meth:`of`.)
-            store: Where the shards are. ``None``: local files, found from the folder of the index.
+            path: Path of the index, a local file. (:meth:`of` opens an index beside the shards in a store.)
+            store: The store that has the shards. ``None``: local files, relative to the folder of the index.
 
         Raises:
-            FileNotFoundError: There is no such file.
-            ShardError: It is damaged, or no index.
-            StaleIndexError: A shard has changed or is gone.
+            FileNotFoundError: The file does not exist.
+            ShardError: The file is damaged, or is not an index.
+            StaleIndexError: A shard has changed or no longer exists.
         """
         found = cls._opened(os.fspath(path), store, is_stored=False)
         try:
@@ -192,13 +193,13 @@ class TarIndex(Sequence[dict[str, Any]]):
         return cls(memoryview(build_index(shards, num_threads, known)), shards.store, None)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the index to a local file, which is replaced as a whole.
+        """Write the index to a local file, atomically.
 
-        Local shards are noted by where they are from there, so a folder with its index can be moved. (A copy has other
-        times of change, so its index is built again.)
+        Paths of local shards are stored relative to the index, so a folder can be moved together with its index. (A
+        copy has other modification times, so its index is built again.)
 
         Raises:
-            OSError: It cannot be written.
+            OSError: The file cannot be written.
         """
         name = os.fspath(path)
         if self._store is None:
@@ -223,11 +224,11 @@ class TarIndex(Sequence[dict[str, Any]]):
         self._path, self._is_stored = path, True
 
     def _facts_of(self, file: StoredFile | Shard) -> tuple[str, int, str | None]:
-        """By which a shard is known again."""
+        """The values that identify a shard and its version."""
         return (file.path if self._local is None else os.path.abspath(file.path)), file.size, file.etag
 
     def _table_of(self, place: int, file: StoredFile) -> TarTable:
-        """What is in one shard."""
+        """The contents of one shard."""
         first, stop = self._first_samples[place : place + 2]
         files = range(self._first_files[first], self._first_files[stop])
         table = TarTable(file, skipped=dict(self._shards[place].skipped))
@@ -239,7 +240,7 @@ class TarIndex(Sequence[dict[str, Any]]):
         return table
 
     def _check(self, files: list[StoredFile]) -> None:
-        """Compare with the shards as they are now."""
+        """Raise if the shards have changed since the index was built."""
         path = self._path or _MEMORY
         reason = None
         if len(files) != len(self._shards):
@@ -256,11 +257,11 @@ class TarIndex(Sequence[dict[str, Any]]):
         if reason is not None:
             raise StaleIndexError(f"the index {path!r} is out of date: {reason}. Build it again", shard=path)
 
-    # -- what is in it
+    # -- contents
 
     @property
     def path(self) -> str | None:
-        """Where it was saved, if it was."""
+        """Path of the saved index; ``None`` if it was not saved."""
         return self._path
 
     @property
@@ -270,12 +271,12 @@ class TarIndex(Sequence[dict[str, Any]]):
 
     @property
     def shard_sizes(self) -> list[int]:
-        """How many samples are in each."""
+        """The number of samples in each shard."""
         return [shard.num_samples for shard in self._shards]
 
     @property
     def extensions(self) -> list[str]:
-        """The extensions that there are, sorted."""
+        """All extensions in the shards, sorted."""
         return sorted(self._extensions)
 
     @property
@@ -285,12 +286,12 @@ class TarIndex(Sequence[dict[str, Any]]):
 
     @property
     def skipped(self) -> dict[str, int]:
-        """What is no part of a sample, by kind, over all shards."""
+        """The number of skipped archive members in all shards, by kind."""
         return dict(sum((Counter(shard.skipped) for shard in self._shards), Counter()))
 
     @cached_property
     def fingerprint(self) -> int:
-        """The same for indexes of the same samples in the same order, wherever the shards are."""
+        """A number that is equal for indexes of the same samples in the same order, wherever the shards are."""
         value = crc32(repr(self.shard_sizes).encode())
         for column in (self._sizes, self._key_ends, self._keys):
             value = crc32(column.cast("B"), value)
@@ -306,10 +307,10 @@ class TarIndex(Sequence[dict[str, Any]]):
         return _decode(self._keys, start, self._key_ends[sample])
 
     def locate(self, number: SupportsIndex) -> TarSample:
-        """Where a sample is, without reading it.
+        """Return the location of a sample, without reading it.
 
         Raises:
-            IndexError: There is no such sample.
+            IndexError: The number is out of range.
         """
         sample = self._number(number)
         shard = self._shards[bisect_right(self._first_samples, sample) - 1]
@@ -324,13 +325,13 @@ class TarIndex(Sequence[dict[str, Any]]):
         return TarSample(shard.path, start, end - start, shard.etag, key, files)
 
     def read(self, sample: TarSample) -> dict[str, Any]:
-        """The bytes of the files of a sample, by extension; and ``"__key__"`` and ``"__url__"``.
+        """Read the files of a sample: their bytes by extension, ``"__key__"`` and ``"__url__"``.
 
         Raises:
             OSError: The shard cannot be read.
-            ShardError: It is shorter than it was.
-            StaleIndexError: It has changed since it was indexed. This is noticed when the file is opened; a store
-                has errors of its own.
+            ShardError: The shard is shorter than when it was indexed.
+            StaleIndexError: The shard has changed since it was indexed. This is checked when the file is opened; a
+                store raises its own errors.
         """
         if self._local is None:
             assert self._store is not None
@@ -345,7 +346,7 @@ class TarIndex(Sequence[dict[str, Any]]):
         return found
 
     def __getitem__(self, number: Any) -> Any:
-        """Read a sample: that of a number, or of a location that :meth:`locate` or ``ShardOrder`` gave."""
+        """Read a sample by its number, or by a location from :meth:`locate` or ``ShardOrder``."""
         if isinstance(number, TarSample):
             return self.read(number)
         if isinstance(number, slice):
@@ -380,7 +381,7 @@ def _reopened(of: type[TarIndex], path: str, store: RangeStore | None, is_stored
     found = of._opened(path, store, is_stored=is_stored)
     if found._checksum != checksum:
         raise StaleIndexError(
-            f"the index {path!r} has been built again since it was sent to this process. Start again", shard=path
+            f"the index {path!r} has been built again since it was sent to this process. Restart the run", shard=path
         )
     return found
 

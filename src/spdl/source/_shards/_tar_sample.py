@@ -1,4 +1,4 @@
-"""What an index of tar archives says of an archive, and of a sample in it."""
+"""``Shard`` and ``TarSample``: the description of an archive, and of a sample in it, from an index."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ __all__ = ["Shard", "TarSample", "cut_off"]
 
 
 class Shard(NamedTuple):
-    """What an index knows of one archive."""
+    """Description of one archive in an index."""
 
     path: str
     size: int  #: in bytes, when the index was built
-    etag: str | None  #: its version then: the ETag, or the time of the last change for a local file
+    etag: str | None  #: its version at that time: the ETag, or the modification time of a local file
     num_samples: int
-    skipped: dict[str, int]  #: what is no part of a sample, by kind
+    skipped: dict[str, int]  #: number of skipped archive members, by kind
 
 
 class TarSample(NamedTuple):
-    """Where a sample is: a part of a shard, which a store can read, and the files in it."""
+    """Location of a sample: a byte range of a shard, which a store can read, and the files in it."""
 
     path: str  #: of the shard
     offset: int  #: of the first byte of its first file
     length: int  #: up to the last byte of its last file
-    etag: str | None  #: the version of the shard when it was indexed; of a local file, its time of change
-    key: str  #: its name without extensions
-    files: tuple[tuple[str, int, int], ...]  #: of each: extension, start within the part, size
+    etag: str | None  #: version of the shard when it was indexed; for a local file, its modification time
+    key: str  #: name of the sample, without extensions
+    files: tuple[tuple[str, int, int], ...]  #: extension, start within the byte range, and size of each file
 
     def split(self, data: bytes) -> dict[str, Any]:
-        """Get the files of this sample from its part of the shard, as :meth:`TarIndex.read` returns them.
+        """Split the bytes of this sample into its files, as returned by :meth:`TarIndex.read`.
 
         Raises:
-            ShardError: These are fewer bytes.
+            ShardError: ``data`` is too short.
         """
         if len(data) != self.length:
             raise cut_off(self, len(data))
@@ -44,10 +44,10 @@ class TarSample(NamedTuple):
 
 
 def cut_off(sample: TarSample, length: int) -> ShardError:
-    """The error of a part that is shorter than it was."""
+    """The error for a shard that is shorter than when it was indexed."""
     return ShardError(
         f"cannot read sample {sample.key!r} of {sample.path!r}: it has {sample.length} bytes from byte {sample.offset} "
-        f"on, and {length} came. The shard is shorter than when it was indexed: build the index again",
+        f"on, and {length} were read. The shard is shorter than when it was indexed: build the index again",
         shard=sample.path,
         offset=sample.offset + length,
     )

@@ -1,4 +1,4 @@
-"""Streams that may be compressed."""
+"""Decompress streams that may be compressed."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from spdl.source._errors import CompressedShardError
 
 __all__ = ["UNPACKING_ERRORS", "unpacked"]
 
-#: What modules of the standard library raise on compressed data that is damaged. (Those of files are errors of these.)
+#: Errors that modules of the standard library raise for damaged compressed data. Errors of the files derive from these.
 UNPACKING_ERRORS: Final = (EOFError, zlib.error)
 
 
 def unpacked(stream: Any, path: str) -> Any:
-    """A stream of the same bytes, decompressed if they are compressed. Nothing is closed with it.
+    """Return a stream of the same bytes, decompressed if they are compressed. Closing it does not close ``stream``.
 
     Raises:
-        CompressedShardError: They are compressed in a way that the standard library does not know.
+        CompressedShardError: The standard library does not support the compression.
     """
-    source: Any = _Peeked(stream)  # as much of a file as the decompressors use
+    source: Any = _Peeked(stream)  # has the file methods that the decompressors use
     start = source.peek(6)
     if start.startswith(b"\x1f\x8b"):
         import gzip
@@ -44,7 +44,7 @@ def unpacked(stream: Any, path: str) -> Any:
 
 
 class _Whole:
-    """A decompressor whose errors are all of two types."""
+    """A decompressor that raises only two types of errors."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -52,7 +52,7 @@ class _Whole:
     def read(self, size: int) -> bytes:
         try:
             data: bytes = self._file.read(size)
-        except OSError as error:  # so bz2 and gzip say that data is damaged; lzma has an error of its own
+        except OSError as error:  # bz2 and gzip raise this for damaged data; lzma has its own error
             if error.errno is not None:
                 raise
             raise EOFError(str(error)) from error
@@ -64,7 +64,7 @@ class _Whole:
 
 
 class _Peeked:
-    """A stream whose first bytes have been looked at."""
+    """A stream whose first bytes can be read without consuming them."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -83,7 +83,7 @@ class _Peeked:
         self._ahead = self._ahead[len(ahead) :]
         return ahead
 
-    # What the decompressors ask of a file.
+    # Methods that the decompressors need.
     def readable(self) -> bool:
         return True
 

@@ -1,4 +1,4 @@
-"""Streaming data sets of Hugging Face as sources of several ranks."""
+"""``HuggingFaceStream``: a streaming data set of Hugging Face as a source, distributed over the ranks."""
 
 from __future__ import annotations
 
@@ -18,29 +18,30 @@ __all__ = ["HuggingFaceStream"]
 class HuggingFaceStream(StreamShare):
     """The examples of a ``datasets.IterableDataset`` for one rank, with a state.
 
-    Needs datasets (``spdl-native[huggingface]``). A ``datasets.Dataset`` needs no such thing: it can be indexed, so
-    samplers and ``add_source`` take it as it is.
+    Needs datasets (``spdl-native[huggingface]``). A ``datasets.Dataset`` does not need this class: it can be indexed,
+    so use it directly with samplers and ``add_source``.
 
-    Ranks share the data set as ``datasets.distributed.split_dataset_by_node`` does: whole shards, if their number is a
-    multiple of the number of ranks; else each rank reads all and keeps every ``world_size``-th example.
+    The data set is distributed as by ``datasets.distributed.split_dataset_by_node``: ranks get whole shards if the
+    number of shards is a multiple of the number of ranks; otherwise each rank reads everything and keeps every
+    ``world_size``-th example.
 
-    **Equal steps.** Shards differ in length, so ranks have different numbers of examples, unless you give
-    ``num_samples``: then each rank gives exactly that many in each epoch. If it has fewer, it begins again; if it has
-    more, the rest is not read in this epoch.
+    **Equal steps.** Shards differ in length, so ranks get different numbers of examples, unless you set
+    ``num_samples``: then each rank yields exactly this many examples in each epoch. If it has fewer, it begins again;
+    if it has more, the remainder is not read in this epoch.
 
-    The state includes that of the data set, which goes on at the example where it was, but loses what is in the buffer
-    of its ``shuffle(buffer_size=...)``: shuffle by :class:`ShuffleBuffer` instead, which does not.
+    The state includes the state of the data set, which resumes at the same example. But examples in the buffer of its
+    ``shuffle(buffer_size=...)`` are lost: use :class:`ShuffleBuffer` instead, which loses none.
 
     Args:
-        dataset: Not split yet.
-        rank: Of this process: ``torch.distributed.get_rank()``.
+        dataset: The data set, not split yet.
+        rank: Rank of this process: ``torch.distributed.get_rank()``.
         world_size: Number of ranks: ``torch.distributed.get_world_size()``.
-        num_samples: How many examples a rank gives in an epoch. ``None``: what there is.
+        num_samples: Number of examples per rank and epoch. ``None``: all examples.
 
     Raises:
         ImportError: datasets is not installed.
-        TypeError: The data set is no ``IterableDataset``, or a number is not an integer.
-        ValueError: ``num_samples`` is not positive, or rank and world size do not fit.
+        TypeError: The data set is not an ``IterableDataset``, or a number is not an integer.
+        ValueError: ``num_samples`` or ``world_size`` is not positive, or ``rank`` is not in ``[0, world_size)``.
     """
 
     def __init__(
@@ -61,13 +62,13 @@ class HuggingFaceStream(StreamShare):
         self._split = split_dataset_by_node(dataset, self._rank, self._world) if self._world > 1 else dataset
         self._epoch = 0
         self._count = 0
-        #: Where the next iteration goes on: examples given, and the state of the data set.
+        #: Where the next iteration resumes: the number of examples yielded, and the state of the data set.
         self._resumed: tuple[int, Any] = (0, None)
         self._is_under_way = False
 
     @property
     def dataset(self) -> IterableDataset:
-        """What was given."""
+        """The data set, as given."""
         return self._dataset
 
     @property
@@ -76,12 +77,12 @@ class HuggingFaceStream(StreamShare):
         return self._epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch of the iterations that begin from now on, and that of the data set.
+        """Set the epoch of the iterations that begin from now on, also in the data set.
 
-        Where a state was loaded, the next iteration goes on from it only if this is the epoch of the state.
+        If a state was loaded, the next iteration resumes from it only if this is the epoch in the state.
 
         Raises:
-            TypeError: It is not an integer.
+            TypeError: ``epoch`` is not an integer.
         """
         given = as_int("epoch", epoch)
         if given != self._epoch:
@@ -97,7 +98,7 @@ class HuggingFaceStream(StreamShare):
         (self._count, state), self._resumed = self._resumed, (0, None)
         limit = self._num_samples
         while self._count != limit:
-            # Else every iteration of this epoch would begin at a state that was loaded.
+            # Otherwise, every iteration of this epoch would begin at the loaded state.
             self._split.load_state_dict(state)
             before, was_resumed, state = self._count, state is not None, None
             for example in self._split:
@@ -115,15 +116,15 @@ class HuggingFaceStream(StreamShare):
                 )
 
     def state_dict(self) -> dict[str, Any]:
-        """Get where the newest iteration is: numbers, and the state of the data set."""
+        """Return the position of the newest iteration: numbers, and the state of the data set."""
         count, inner = (self._count, self._split.state_dict()) if self._is_under_way else self._resumed
         return make_state("HuggingFaceStream", **self._fingerprint(), epoch=self._epoch, count=count, dataset=inner)
 
     def load_state_dict(self, state: Mapping[str, Any], /) -> None:
-        """Let the next iteration go on from a state, and those after it begin at the start.
+        """Make the next iteration resume from a state; later iterations begin at the start.
 
         Raises:
-            ResumeError: It is not the state of such a stream, made with the same arguments, for the same rank.
+            ResumeError: It is not the state of a ``HuggingFaceStream`` with the same arguments and rank.
         """
         checked = read_state(state, "HuggingFaceStream", **self._fingerprint())
         (epoch,) = read_integers(checked, "epoch")
@@ -136,7 +137,7 @@ class HuggingFaceStream(StreamShare):
         return {"rank": self._rank, "world_size": self._world, "num_samples": self._num_samples}
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy begins at the start, or where a state says, also one made during an iteration.
+        # A copy begins at the start or at a loaded state, even if it is made during an iteration.
         return {**self.__dict__, "_count": 0, "_is_under_way": False}
 
     def __repr__(self) -> str:

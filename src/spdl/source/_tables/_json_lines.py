@@ -1,4 +1,4 @@
-"""Lines of JSON as a source that can be indexed."""
+"""``JsonLines``: lines of JSON files as a source that can be indexed."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from ._rows import Rows
 __all__ = ["JsonLines"]
 
 _KIND: Final = "lines"
-#: Bytes read at a time while lines are looked up.
+#: Bytes per read while searching for lines.
 _BLOCK: Final = 8 << 20
 _COMPRESSED: Final = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
 
 
 class JsonLines(Rows[Any]):
-    """The lines of text files, each of which is a JSON document: ``rows[number]`` reads and parses one.
+    """The lines of text files, each a JSON document: ``rows[number]`` reads and parses one.
 
-    Where the lines begin is looked up once, in one pass over the files, and saved beside each as ``.NAME.spdl-lines``.
-    A file of another size or time of change (of a store: another ETag) is looked up again. Lines of white space are
-    ignored. Any number of threads may read at once. With ``ShardOrder``, each file is a shard.
+    One pass over the files finds where the lines begin; this index is saved beside each file as ``.NAME.spdl-lines``.
+    A file whose size or modification time (in a store: ETag) has changed is indexed again. Lines of white space are
+    ignored. Thread-safe. With ``ShardOrder``, each file is a shard.
 
     .. code-block:: python
 
@@ -41,15 +41,16 @@ class JsonLines(Rows[Any]):
         builder = PipelineBuilder().add_source(DistributedKeyedSampler(len(rows))).pipe(rows.__getitem__, concurrency=4)
 
     Args:
-        files: Names, which may have braces and wildcards; or URLs of objects in one bucket or on one host.
-        store: Where they are: anything with ``list(pattern)`` and ``read(located)``. ``None``: local files and URLs.
-        parse: Makes the item of the bytes of a line, without its end. ``None``: ``json.loads``.
-        save_index: Whether to save where the lines are. If it fails, a ``UserWarning`` says why.
+        files: Names of files, with or without braces and wildcards; or URLs of objects in one bucket or on one host.
+        store: The store that has the files: an object with ``list(pattern)`` and ``read(located)``. ``None``: local
+            files and URLs.
+        parse: Function that converts the bytes of a line, without the line end, to the item. ``None``: ``json.loads``.
+        save_index: Whether to save the index. If saving fails, a ``UserWarning`` gives the reason.
 
     Raises:
-        FileNotFoundError: A file is not there, or nothing matches.
+        FileNotFoundError: A file does not exist, or nothing matches.
         CompressedShardError: A file is compressed.
-        ShardError: When indexed: the line is not what ``parse`` takes. The message has the file and the byte.
+        ShardError: When indexing: ``parse`` cannot parse the line. The message has the file and the byte offset.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class JsonLines(Rows[Any]):
         self._files = list_named(self._store, given)
         if not self._files:
             raise ValueError("there must be one file or more, got none")
-        #: For each file, where its lines begin, and its end.
+        #: For each file, the offsets of its lines, and of its end.
         self._starts = [self._lines_of(file, save_index) for file in self._files]
         self._firsts = [0, *accumulate(len(starts) - 1 for starts in self._starts)]
 
@@ -81,12 +82,12 @@ class JsonLines(Rows[Any]):
 
     @property
     def shard_sizes(self) -> list[int]:
-        """How many rows each file has."""
+        """The number of rows in each file."""
         return [len(starts) - 1 for starts in self._starts]
 
     @property
     def fingerprint(self) -> int:
-        """The same for files with lines of the same lengths."""
+        """A number that is equal for files with lines of the same lengths."""
         value = 0
         for starts in self._starts:
             value = crc32(memoryview(starts), value)
@@ -100,13 +101,13 @@ class JsonLines(Rows[Any]):
         file, starts = self._files[place], self._starts[place]
         own = number - self._firsts[place]
         start, stop = starts[own], starts[own + 1]
-        # Local files have no ETag, but a time of change, which may have changed where a line has not.
+        # Read without checking the version of local files: the modification time may change although the line has not.
         etag = None if self._is_local else file.etag
         line = bytes(self._store.read(FilePart(file.path, start, stop - start, etag)))
         if len(line) != stop - start:
             raise ShardError(
                 f"cannot read row {number} of {file.path!r}: it has {stop - start} bytes from byte {start} on, and "
-                f"{len(line)} came. The file is shorter than it was: make this again",
+                f"{len(line)} were read. The file is shorter than when it was indexed: make a new JsonLines",
                 shard=file.path,
                 offset=start,
             )
@@ -117,7 +118,7 @@ class JsonLines(Rows[Any]):
                 f"cannot parse row {number} of {file.path!r}, at byte {start}: {error}", shard=file.path, offset=start
             ) from error
 
-    # -- where the lines are
+    # -- finding the lines
 
     def _lines_of(self, file: StoredFile, save: bool) -> array[int]:
         folder, slash, name = file.path.rpartition("/")
@@ -129,7 +130,7 @@ class JsonLines(Rows[Any]):
             if (description["size"], description["etag"]) == (file.size, file.etag):
                 starts = columns["starts"]
                 return array(starts.format, starts)
-        except (FileNotFoundError, PermissionError, ShardError):  # some stores deny what is not there
+        except (FileNotFoundError, PermissionError, ShardError):  # some stores deny access to missing objects
             pass
         found = as_column(_scan(self._store, file), file.size)
         if save:
@@ -151,20 +152,20 @@ class JsonLines(Rows[Any]):
 
 
 def _scan(store: RangeStore, file: StoredFile) -> Iterator[int]:
-    """Where lines begin that are not empty, and the end of the file."""
+    """The offsets of the lines that are not empty, and of the end of the file."""
     position, rest = 0, b""
     while position < file.size:
         block = bytes(store.read(FilePart(file.path, position, min(_BLOCK, file.size - position), file.etag)))
         if not block:
             raise ShardError(
-                f"cannot read {file.path!r}: it has {file.size} bytes, and reading at byte {position} gives none",
+                f"cannot read {file.path!r}: it has {file.size} bytes, and reading at byte {position} returned no data",
                 shard=file.path,
                 offset=position,
             )
         if position == 0 and block.startswith(_COMPRESSED):
             raise CompressedShardError(
-                f"cannot index {file.path!r}: it is compressed, so no line can be read without all before. Decompress "
-                "it first",
+                f"cannot index {file.path!r}: it is compressed, so lines cannot be read individually. Decompress it "
+                "first",
                 shard=file.path,
                 offset=0,
             )

@@ -1,4 +1,4 @@
-"""Rows of Lance data sets as a source that can be indexed."""
+"""``LanceRows``: rows of a Lance data set as a source that can be indexed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["LanceRows"]
 class LanceRows(Rows[dict[str, Any]]):
     """The rows of a Lance data set: ``rows[number]`` is a dictionary by column. Needs pylance (``spdl-native[lance]``).
 
-    Lance finds single rows fast, so any order will do; with ``ShardOrder``, each fragment is a shard. The version of
-    the data set is that of now, or the one given, also in copies in other processes. Any number of threads may read at
-    once, without the GIL.
+    Lance reads single rows fast, so any order is fine; with ``ShardOrder``, each fragment is a shard. The version of
+    the data set is fixed when the object is made, and is the same in copies in other processes. Thread-safe; reads
+    without the GIL.
 
     .. code-block:: python
 
@@ -30,10 +30,10 @@ class LanceRows(Rows[dict[str, Any]]):
         builder.pipe(rows.__getitem__, concurrency=16)
 
     Args:
-        uri: Of the data set: whatever ``lance.dataset`` takes.
-        columns: Which to read. ``None``: all.
-        version: Number or tag. ``None``: the newest.
-        storage_options: For object stores, as ``lance.dataset`` takes them.
+        uri: URI of the data set, as for ``lance.dataset``.
+        columns: Columns to read. ``None``: all.
+        version: Version of the data set, a number or tag. ``None``: the newest.
+        storage_options: Options for object stores, as for ``lance.dataset``.
 
     Raises:
         ImportError: pylance is not installed.
@@ -53,7 +53,7 @@ class LanceRows(Rows[dict[str, Any]]):
         self._storage_options = None if storage_options is None else dict(storage_options)
         self._version = version
         self._lock = Lock()
-        self._dataset: Any = None  # made in the process that reads
+        self._dataset: Any = None  # opened in the process that reads
         dataset = self._opened()
         self._version = dataset.version
         missing = [name for name in self._columns or () if name not in dataset.schema.names]
@@ -64,7 +64,7 @@ class LanceRows(Rows[dict[str, Any]]):
 
     @property
     def uri(self) -> str:
-        """Of the data set."""
+        """URI of the data set."""
         return self._uri
 
     @property
@@ -74,23 +74,23 @@ class LanceRows(Rows[dict[str, Any]]):
 
     @property
     def shard_sizes(self) -> list[int]:
-        """How many rows each fragment has."""
+        """The number of rows in each fragment."""
         return list(self._sizes)
 
     @property
     def fingerprint(self) -> int:
-        """The same for data sets with fragments of the same sizes."""
+        """A number that is equal for data sets with fragments of the same sizes."""
         return crc32(repr(self._sizes).encode())
 
     def fragment_of(self, number: int) -> int:
-        """The fragment that a row is in."""
+        """The number of the fragment that contains a row."""
         return bisect_right(self._firsts, number) - 1
 
     def take(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
-        """Several rows, by one request.
+        """Read several rows, in one request.
 
         Raises:
-            ShardError: They cannot be read.
+            ShardError: The rows cannot be read.
         """
         dataset = self._opened()
         try:

@@ -1,4 +1,4 @@
-"""Rows of Parquet files as a source that can be indexed."""
+"""``ParquetRows``: rows of Parquet files as a source that can be indexed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["ParquetRows"]
 
 
 class _Group(NamedTuple):
-    """A row group."""
+    """A row group of a file."""
 
     path: str
     number: int  #: in its file
@@ -37,30 +37,29 @@ class _Group(NamedTuple):
 class ParquetRows(Rows[dict[str, Any]]):
     """The rows of Parquet files: ``rows[number]`` is a dictionary by column. Needs pyarrow (``spdl-native[parquet]``).
 
-    Parquet is read by row group, so a row costs little only if others of its group are read soon. The groups used last
-    are kept. Take the order from ``ShardOrder``, for which each row group is a shard:
+    Parquet is read by row group, so a row is cheap only if other rows of its group are read soon. The groups used last
+    stay in memory. Use ``ShardOrder`` for the order; it treats each row group as a shard:
 
     .. code-block:: python
 
         rows = ParquetRows("table-{00..15}.parquet", columns=["text"], open_groups=20)
         builder = PipelineBuilder().add_source(ShardOrder(rows, open_shards=16)).pipe(rows.__getitem__, concurrency=4)
 
-    Any number of threads may read at once: a group is decoded by one of them, without the GIL. A copy in another
-    process keeps groups of its own.
+    Thread-safe: each group is decoded by one thread, without the GIL. A copy in another process caches its own groups.
 
     Args:
-        files: Names, which may have braces and wildcards; or URLs of objects in one bucket or on one host (``s3://``
-            and the like), which are read by ranges. With ``open_file``, wildcards are not expanded.
-        columns: Which to read. ``None``: all.
-        open_groups: How many row groups are kept in memory: more than the ``open_shards`` of the order, since one
-            window begins where another ends.
-        open_file: Gives a seekable binary file for a name, such as ``RemoteStore.open`` of a store with options.
-            ``None``: local files and URLs.
+        files: Names of files, with or without braces and wildcards; or URLs (such as ``s3://``) of objects in one
+            bucket or on one host, which are read by ranges. With ``open_file``, wildcards are not expanded.
+        columns: Columns to read. ``None``: all.
+        open_groups: Number of row groups to keep in memory. Use more than the ``open_shards`` of the order, because
+            the groups of two windows are needed where one window ends and the next begins.
+        open_file: Function from a name to a seekable binary file, such as ``RemoteStore.open`` of a store with
+            options. ``None``: local files and URLs.
 
     Raises:
         ImportError: pyarrow is not installed.
-        FileNotFoundError: A file is not there, or nothing matches.
-        ShardError: A file is damaged, is no Parquet file, or lacks a column.
+        FileNotFoundError: A file does not exist, or nothing matches.
+        ShardError: A file is damaged, is not a Parquet file, or lacks a column.
     """
 
     def __init__(
@@ -96,7 +95,7 @@ class ParquetRows(Rows[dict[str, Any]]):
             self._groups += [_Group(path, number, size) for number, size in enumerate(sizes)]
         self._firsts = [0, *accumulate(group.num_rows for group in self._groups)]
         self._lock = Lock()
-        self._kept: dict[int, _Kept] = {}  # guarded by the lock; those used last come last
+        self._kept: dict[int, _Kept] = {}  # guarded by the lock; least recently used first
 
     @property
     def files(self) -> list[str]:
@@ -105,22 +104,22 @@ class ParquetRows(Rows[dict[str, Any]]):
 
     @property
     def shard_sizes(self) -> list[int]:
-        """How many rows each row group has."""
+        """The number of rows in each row group."""
         return [group.num_rows for group in self._groups]
 
     @property
     def fingerprint(self) -> int:
-        """The same for tables with row groups of the same sizes."""
+        """A number that is equal for tables with row groups of the same sizes."""
         return crc32(repr(self.shard_sizes).encode())
 
     def read_group(self, number: int) -> pa.Table:
-        """All rows of a row group, as a table. It is kept, as for single rows."""
+        """Read all rows of a row group, as a table. The group is cached, as when reading single rows."""
         with self._lock:
             kept = self._kept.pop(number, None) or _Kept()
             self._kept[number] = kept
             while len(self._kept) > self._open_groups:
                 del self._kept[next(iter(self._kept))]
-        with kept.lock:  # others who want this group wait for it
+        with kept.lock:  # other threads that need this group wait here
             if kept.table is None:
                 group = self._groups[number]
                 with self._opened(group.path) as file:
@@ -173,7 +172,7 @@ class ParquetRows(Rows[dict[str, Any]]):
 
 
 class _Kept:
-    """A row group that is in memory, or is about to be."""
+    """A row group that is in memory or is being read."""
 
     __slots__ = ("lock", "table")
 

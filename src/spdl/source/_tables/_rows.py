@@ -1,4 +1,4 @@
-"""What tables have in common: rows by number, in shards."""
+"""``Rows``: the base class of all tables."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ T = TypeVar("T")
 
 
 class Rows(Sequence[T]):
-    """Rows by number, as a sequence that ``ShardOrder`` takes."""
+    """Rows by number, in shards, as a sequence that ``ShardOrder`` accepts."""
 
-    #: The number of the first row of each shard, and of all rows.
+    #: The number of the first row of each shard, and the total number of rows.
     _firsts: list[int]
 
     @abstractmethod
     def _row(self, number: int) -> T:
-        """The row of a number that there is."""
+        """Read a row; the number is in range."""
 
     def _rows(self, numbers: range) -> list[T]:
-        """The rows of numbers that there are."""
+        """Read several rows; the numbers are in range."""
         return [self._row(number) for number in numbers]
 
     def locate(self, number: int) -> int:
-        """What ``ShardOrder`` gives for a row: its number."""
+        """The item that ``ShardOrder`` yields for a row: its number."""
         return number
 
     def __len__(self) -> int:

@@ -1,1 +1,1 @@
-"""Private: ``workers="auto"``, the choice between threads and processes by a measurement."""
+"""Private: ``workers="auto"``, which chooses between threads and processes by a measurement."""

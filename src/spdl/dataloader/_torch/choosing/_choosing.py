@@ -1,4 +1,4 @@
-"""``workers="auto"``: chooses threads or processes by the cost of the first batches.
+"""``workers="auto"``: choose threads or processes by the cost of the first batches.
 
 Threads are best if loading a sample waits or releases the GIL; they share the dataset and start at once. Processes are
 best if loading runs Python code; each batch must then be sent between processes. The cost of a sample in threads side
@@ -61,7 +61,7 @@ class Choice:
         measured: Cost of the first batches; ``None`` if nothing was measured.
         thread_seconds: Expected seconds per sample with threads; ``None`` if nothing was measured.
         process_seconds: Expected seconds per sample with processes, without their start.
-        may_change: Whether only their start spoke against processes, so that a later epoch may use them.
+        may_change: Whether only the start time was against processes, so that a later epoch may use them.
     """
 
     workers: Literal["thread", "process"]
@@ -85,7 +85,7 @@ class Choice:
         )
 
 
-#: Callback that gets a choice and its run, and again those that replace them if the choice turns out impossible.
+#: Callback that gets a choice and its run. Called again with their replacements if the choice turns out impossible.
 OnChoice = Callable[[Choice, Run], None]
 
 
@@ -237,7 +237,7 @@ class _Continued(Iterator[Any]):
         self._local: LocalLoader | None = local  # until workers load: it may hold open files
         self._progress = progress
         self._num_loaded = len(outcomes)
-        self._num_taken = 0  # of those
+        self._num_taken = 0  # of the batches loaded here
         self._shift = 0  # number of the first batch of the run
         self._outcomes = outcomes[::-1]
         self._on_choice = on_choice
@@ -276,7 +276,7 @@ class _Continued(Iterator[Any]):
             raise
         except Exception as exc:
             if _was_killed(exc):
-                raise  # the code that killed it must not run in this process
+                raise  # the code that killed the worker must not run in this process
             self._resort_to_threads(exc)
             return
         self._local = None
@@ -329,7 +329,7 @@ class _Continued(Iterator[Any]):
 
 
 def _was_killed(error: Exception) -> bool:
-    """Whether a signal ended the worker: a crash, or the system. One that cannot import the main script just exits."""
+    """Whether a signal ended the worker: a crash, or the system. Import errors of the main script are normal exits."""
     return isinstance(error, WorkerDiedError) and (error.exit_code is None or error.exit_code < 0)
 
 

@@ -1,4 +1,4 @@
-"""``LocalLoader``: loads batches in the consumer's thread, for the measurement and while workers start."""
+"""``LocalLoader``: load batches in the consumer's thread, for the measurement and while workers start."""
 
 import copy
 import random

@@ -1,4 +1,4 @@
-"""Measures loading on the first batches: in one thread and in several side by side, in wall-clock and CPU time.
+"""Measure loading on the first batches: in one thread and in several side by side, in wall-clock and CPU time.
 
 Nothing is loaded twice: the measured batches are the first ones of the epoch.
 """
@@ -288,7 +288,7 @@ def _size(plan: Plan, outcome: Outcome) -> int:
         return 1
     try:
         return max(1, len(outcome.unwrap()))
-    except TypeError:  # __getitems__ may return anything that the collate function takes
+    except TypeError:  # __getitems__ may return anything that the collate function accepts
         return 1
 
 

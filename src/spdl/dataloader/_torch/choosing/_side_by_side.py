@@ -1,4 +1,4 @@
-"""Measures the time of a thread, and of several threads working side by side. Imports nothing from spdl."""
+"""Measure the time of a thread, and of several threads working side by side. Imports nothing from spdl."""
 
 import threading
 from collections import deque
@@ -23,7 +23,7 @@ class Rate:
 
 
 class Stopwatch:
-    """Measures the time of the calling thread, without the time in which it waited for a busy CPU.
+    """Measure the time of the calling thread, without the time it waited for a busy CPU.
 
     Such waiting would look like waiting for the GIL. Source: Linux, Documentation/scheduler/sched-stats, ``schedstat``
     of a thread: the second number counts nanoseconds spent waiting to run. On other systems nothing is subtracted.

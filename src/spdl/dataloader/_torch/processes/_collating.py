@@ -1,8 +1,8 @@
-"""Collates tensors directly into the memory that the loader reads.
+"""Collate tensors directly into the memory that the loader reads.
 
 In a worker, torch's ``default_collate`` stacks the tensors of a batch in a file in ``/dev/shm``, for torch's own
-transport. With ours this would cost one more copy, and ``/dev/shm`` often has only 64 MiB in containers. So, in workers
-only, it is made to stack them in memory shared with the loader.
+transport. SPDL's transport would then need one more copy, and ``/dev/shm`` often has only 64 MiB in containers. So, in
+workers only, ``default_collate`` is changed to stack them in memory shared with the loader.
 """
 
 from __future__ import annotations

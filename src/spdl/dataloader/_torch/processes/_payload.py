@@ -1,10 +1,10 @@
-"""``SharedPayload``: objects that several new processes get, pickled once into memory that all of them map.
+"""``SharedPayload``: objects for several new processes, pickled once into memory that all of them map.
 
 An unnamed file holds the pickle stream and, after it, every large buffer of the objects (arrays, tensors). Each
-process maps it privately: its arrays and tensors are writable views of the mapping, and a page costs memory of its own
-only in the process that writes to it. The memory goes with the last process that has it mapped, and with the payload.
+process maps it privately: its arrays and tensors are writable views of the mapping, and only pages that the process
+writes to take extra memory. The memory is freed when the payload and the last process that has it mapped are gone.
 
-Some objects cannot be pickled into memory, because each process needs a file descriptor of its own: locks, queues and
+Some objects cannot be pickled into memory, because each process needs its own file descriptor: locks, queues and
 values of ``multiprocessing``, tensors in shared memory (which stay shared). They are sent as arguments of the process.
 
 Source: PEP 574 for out-of-band buffers; mmap(2), ``MAP_PRIVATE``.
@@ -43,7 +43,7 @@ _SELF_CONTAINED: Final = frozenset(
 
 
 class UnpicklablePayloadError(TypeError):
-    """An object cannot be pickled. The message names it and says why."""
+    """An object cannot be pickled. The message names the object and the reason."""
 
 
 class ForkedPayload:
@@ -58,13 +58,13 @@ class ForkedPayload:
 
 
 class SharedPayload:
-    """Picklable only as an argument of a process that is being started.
+    """Objects pickled into shared memory. Picklable only as an argument of a process that is being started.
 
     Args:
         parts: Objects by their names in error messages.
 
     Raises:
-        UnpicklablePayloadError: One of them does not pickle.
+        UnpicklablePayloadError: An object cannot be pickled.
         OSError: There is not enough memory, or no file descriptor.
     """
 
@@ -72,7 +72,7 @@ class SharedPayload:
         self._names = list(parts)
         self._fd = _open_memory()
         self._apart: list[Any] = []
-        #: Modules imported by unpickling it.
+        #: Modules that unpickling imports.
         self.modules: frozenset[str] = frozenset()
         try:
             with open(self._fd, "wb", closefd=False) as file:
@@ -127,7 +127,7 @@ class _Arrived:
         self._apart = apart
 
     def open(self) -> tuple[Any, ...]:
-        """Unpickle the objects. May be called once. Raises what unpickling raises."""
+        """Unpickle the objects. May be called once. Exceptions of unpickling propagate."""
         fd = self._fd.detach()
         try:
             memory = mmap.mmap(fd, self._size, access=mmap.ACCESS_COPY)
@@ -152,7 +152,7 @@ def _open_memory() -> int:
 
 
 def _write(file: IO[bytes], buffers: list[pickle.PickleBuffer]) -> list[tuple[int, int, bool]]:
-    """Append buffers. Returns the offset, the size and whether it is read-only, for each."""
+    """Append buffers. Returns offset, size and whether it is read-only, for each buffer."""
     spans = []
     for buffer in buffers:
         at = -(-file.tell() // _ALIGNMENT) * _ALIGNMENT
@@ -172,7 +172,7 @@ def _explain(parts: dict[str, Any], error: BaseException) -> str:
 
 
 class _Nowhere:
-    """File that discards what is written."""
+    """A file that discards everything written to it."""
 
     def write(self, data: Any) -> int:
         return len(data)
@@ -222,7 +222,7 @@ class _Pickler(MemoryPickler):
         return super().reducer_override(obj)
 
     def _goes_apart(self, kind: type) -> bool:
-        """Whether it is of ``multiprocessing`` or registered with it. For torch's types, ``_is_shared`` decides too."""
+        """Whether the type is of ``multiprocessing`` or registered with it. See ``_is_shared`` for torch."""
         if kind in _SELF_CONTAINED:
             return False
         torch = sys.modules.get("torch")

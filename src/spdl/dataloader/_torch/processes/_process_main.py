@@ -1,4 +1,4 @@
-"""Runs in a worker process: loads batches one after the other, as they are requested."""
+"""The main function of a worker process: load batches one by one, as they are requested."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class StartLimit:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """What one worker needs to know besides the payload."""
+    """The parameters of one worker besides the payload."""
 
     worker_id: int
     num_workers: int
@@ -88,8 +88,8 @@ def serve(link: Link, payload: Payload, spec: WorkerSpec, start_limit: StartLimi
     """
     import torch
 
-    # Requests are read even while answers wait to be written: the loader may be sending one, and does not read
-    # meanwhile. Its `prefetch_factor` limits the number of waiting answers.
+    # Requests are read even while answers wait to be written: the loader does not read answers while it is sending a
+    # request. Its `prefetch_factor` limits the number of waiting answers.
     link.write_in_background(max_bytes_pending=None)
     if start_limit is None:
         objects = _open(payload)

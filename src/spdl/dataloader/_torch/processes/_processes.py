@@ -63,10 +63,10 @@ class ProcessRun:
         return self.iterate_with(None, progress)
 
     def iterate_with(self, pool: WorkerPool | None, progress: Progress) -> Iterator[Any]:
-        """The first epoch, with workers that were started for the plan and have not been asked for anything.
+        """Begin the first epoch, with workers that were started for the plan and have not received requests.
 
         Args:
-            pool: Is taken over. ``None``: workers are started here.
+            pool: The workers; the iterator becomes their owner. ``None``: workers are started here.
             progress: Where the epoch begins.
         """
         batches = _Batches(self._plan, pool, progress)
@@ -234,7 +234,7 @@ class _Batches(Iterator[Any]):
         raise StopIteration
 
     def _receive(self) -> tuple[int, Frame]:
-        if self._pool is None:  # it was ended: by a failure that was raised then, or by whoever has the run
+        if self._pool is None:  # ended by a failure that was already raised, or by the owner of the run
             raise StopIteration
         try:
             return self._pool.receive(self._plan.timeout or None)
@@ -290,7 +290,7 @@ class _Batches(Iterator[Any]):
         return None
 
     def close(self) -> None:
-        """End the epoch. Persistent workers are kept; what they still send is dropped when the next epoch begins."""
+        """End the epoch. Persistent workers are kept; their late answers are dropped when the next epoch begins."""
         if not self._plan.persistent_workers:
             self.end()
 

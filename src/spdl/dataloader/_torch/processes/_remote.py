@@ -1,4 +1,4 @@
-"""Sends an exception of a worker to the consumer, with its own type if it can be pickled."""
+"""Send an exception of a worker to the consumer, with its own type if it can be pickled."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RemoteException(NamedTuple):
     def revive(self) -> BaseException:
         """The exception to raise here: of its own type, or a ``WorkerError`` that names type and text.
 
-        A ``StopIteration`` would end the consumer's loop as if all batches had come. It becomes the cause of a
+        A ``StopIteration`` would end the consumer's loop as if the epoch were complete. It becomes the cause of a
         ``RuntimeError``, as in generators (PEP 479).
         """
         exc = _load(self.pickled)
@@ -49,7 +49,7 @@ def _add_notes(exc: BaseException, remote: RemoteException) -> None:
 def _dump(exc: BaseException) -> bytes | None:
     try:
         data = pickle.dumps(exc)
-        # Many exceptions cannot be unpickled: their __init__ takes other arguments than ``args``.
+        # Many exceptions cannot be unpickled, because the arguments of their __init__ differ from ``args``.
         return data if type(pickle.loads(data)) is type(exc) else None
     except BaseException:  # noqa: BLE001 - the exception's methods are user code, and may raise SystemExit
         return None

@@ -1,4 +1,4 @@
-"""``Starting``: starts workers in the background while the consumer's thread loads batches."""
+"""``Starting``: start workers in the background while the consumer's thread loads batches."""
 
 import threading
 
@@ -14,9 +14,9 @@ __all__ = ["Starting"]
 class Starting:
     """Starts the workers of ``plan`` in a thread, which waits until they have the dataset.
 
-    The first start takes seconds, while the fork server imports torch. The constructor pickles the dataset, so the
-    caller may change it meanwhile. Forked workers are ready at once; the constructor starts them, because a fork must
-    not happen beside another thread.
+    The first start takes seconds, because the fork server imports torch. The constructor pickles the dataset, so the
+    caller may change it afterwards. Forked workers are ready at once; the constructor starts them, because the process
+    must not fork while another thread runs.
 
     Args:
         plan: Plan with a context of ``multiprocessing``.
@@ -24,7 +24,7 @@ class Starting:
         progress: Where the epoch begins.
 
     Raises:
-        TypeError: What the workers need cannot be pickled.
+        TypeError: An object that the workers need cannot be pickled.
         WorkerError: The system cannot start a process.
     """
 

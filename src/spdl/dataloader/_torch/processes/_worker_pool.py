@@ -71,8 +71,8 @@ class WorkerPool:
     Args:
         plan: Plan of the epoch.
         base_seed: Base seed of the epoch.
-        payload: What ``pack`` has made of the plan; its owner closes it. ``None``: it is made here, and where that is
-            impossible, workers are forked if they may be.
+        payload: Result of ``pack`` for the plan; its owner closes it. ``None``: it is made here; if that fails, workers
+            are forked, provided that forking is allowed.
         progress: Where the first epoch begins; ``None``: at the beginning.
 
     Raises:
@@ -160,10 +160,10 @@ class WorkerPool:
         return [child.pid for child in self._children]
 
     def ask(self, worker: int, kind: ToWorker, number: int = 0, payload: Any = NOTHING) -> None:
-        """Send a request. If the worker is dead, ``receive`` reports it after all that the worker had sent.
+        """Send a request. If the worker is dead, ``receive`` reports this after everything that the worker had sent.
 
         Raises:
-            Exception: What pickling ``payload`` raises.
+            Exception: Pickling ``payload`` raised it.
         """
         link = self._children[worker].link
         encoded = link.encode(payload)
@@ -171,7 +171,7 @@ class WorkerPool:
             link.send_encoded([(kind, number, encoded)])
         except OSError:
             pass
-        except BaseException:  # an interrupt: the request may be sent in part
+        except BaseException:  # an interrupt: the request may have been sent only in part
             self.close()
             raise
 
@@ -183,7 +183,7 @@ class WorkerPool:
                 at the latest, so that importing torch in the fork server does not count.
 
         Raises:
-            WorkerTimeoutError: No answer came in time. The workers continue.
+            WorkerTimeoutError: No answer arrived within the timeout. The workers continue.
             WorkerError: A worker failed or died. The others have been ended.
             PipelineStateError: This process was forked from the one that has the workers.
         """
@@ -238,7 +238,7 @@ class WorkerPool:
         return monotonic() + timeout + (_START if len(self._heard) < len(self._children) else 0.0)
 
     def dismiss(self, worker: int) -> None:
-        """Let a worker that has nothing more to send end. Does not wait."""
+        """End a worker that has nothing more to send. Does not wait."""
         child = self._children[worker]
         with suppress(ValueError):
             self._waiting.remove(child)

@@ -1,1 +1,1 @@
-"""Private: where an epoch is, and how one begins in the middle. Imports no workers."""
+"""Private: track the position in an epoch, save it, and resume from it. Imports no workers."""

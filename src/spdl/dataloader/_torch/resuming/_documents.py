@@ -1,4 +1,4 @@
-"""The state of a loader as a document, and an epoch that begins where a document says."""
+"""Save the state of a loader as a document, and begin an epoch from such a document."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KIND = "loader"
 
 
 class Loader(Protocol):
-    """What a state tells of its loader."""
+    """The attributes of a loader that its state depends on."""
 
     dataset: Any
     sampler: Any
@@ -37,11 +37,11 @@ class Begun(NamedTuple):
     """An epoch of a loader.
 
     Attributes:
-        progress: Where it is.
-        random: States of the random generators just before it began.
-        epoch: ``epoch`` of the sampler then; ``None``: it has none.
+        progress: Position in the epoch.
+        random: States of the random generators just before the epoch began.
+        epoch: ``epoch`` of the sampler at that time; ``None``: it has none.
         is_seeded: Whether a base seed was drawn for its workers; persistent workers keep that of their first epoch.
-        order: Global positions of its indices, if they were distributed anew over the ranks.
+        order: Global positions of its indices, if they were distributed again over the ranks.
     """
 
     progress: Progress
@@ -52,18 +52,18 @@ class Begun(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """A document that was checked against the loader, as what its next epoch needs.
+    """The contents of a checked document, as the next epoch of the loader needs them.
 
     Attributes:
         state: The state as the user gave it.
-        progress: Where the epoch begins; ``None``: at its beginning, and ``random`` is of between epochs.
+        progress: Where the epoch begins; ``None``: at its beginning, and ``random`` was saved between epochs.
         sampler: State of the sampler to load.
         check: Checksum of the last index batch taken.
         random: States of random generators.
         epoch: What to call ``set_epoch`` with.
         is_seeded: Whether a base seed was drawn for the workers of this epoch.
-        num_discarded: Number of batches of an iterable dataset without a state that have to be loaded again.
-        order: Global positions of the indices of this epoch, if they were distributed anew over the ranks.
+        num_discarded: Number of batches of an iterable dataset without a state that must be loaded again.
+        order: Global positions of the indices of this epoch, if they were distributed again over the ranks.
     """
 
     state: dict[str, str]
@@ -84,10 +84,10 @@ def save(loader: Loader, is_iterable: bool, begun: Begun | None, mark: Mark | No
         loader: The loader.
         is_iterable: Whether its dataset is iterable.
         begun: The newest epoch; ``None``: there is none yet.
-        mark: Where it was.
+        mark: Position in this epoch.
 
     Raises:
-        ResumeError: A ``state_dict()`` of the user failed, or has a value that cannot be pickled.
+        ResumeError: A ``state_dict()`` of the user's objects failed, or has a value that cannot be pickled.
     """
     rank, world = _rank_of(loader)
     document: dict[str, Any] = {
@@ -124,7 +124,7 @@ def load(loader: Loader, is_iterable: bool, state: Mapping[str, Any], snapshot_e
     """Check a state and return what the loader's next epoch needs. The loader is not changed.
 
     Raises:
-        ResumeError: It is not a state, is damaged, or is that of another loader, rank or world; the message says how
+        ResumeError: It is not a state, is damaged, or belongs to another loader, rank or world; the message says how
             they differ.
     """
     document = decode(state, "the loader")
@@ -196,8 +196,8 @@ def _load(
 
 
 def _own_of(loader: Loader, gathered: dict[str, Any]) -> dict[str, Any]:
-    """The document from which this rank goes on, of those of all ranks."""
-    # Imported late: only those who change the number of ranks need it.
+    """The document from which this rank resumes, made from those of all ranks."""
+    # Imported late: needed only if the number of ranks changes.
     from spdl.resume._elastic import document_for
 
     rank, world = _rank_of(loader)
@@ -209,7 +209,8 @@ def _own_of(loader: Loader, gathered: dict[str, Any]) -> dict[str, Any]:
     document |= {"rank": rank, "world": world}
     _, _, size, _ = document["fingerprint"][-1]
     if size is not None and loader.batch_size is not None:
-        # Positions are divided, not batches: other ranks may have another size, to make up the same global batch.
+        # Positions are divided, not batches: another number of ranks may use another batch size, for the same global
+        # batch.
         document["fingerprint"][-1][2] = loader.batch_size
     if base is None:
         del document["sources"]
@@ -244,7 +245,7 @@ def source_of(loader: Loader) -> Any:
 
 
 def _source_to_json(loader: Loader, begun: Begun | None, mark: Mark | None) -> dict[str, Any]:
-    """Which positions of the sampler are consumed, as the document of a pipeline says it."""
+    """The consumed positions of the sampler, in the format of a pipeline's document."""
     sampler = source_of(loader)
     order = None if begun is None else begun.order
     length = len(sampler) if order is None else len(order)
@@ -275,7 +276,7 @@ def _source_to_json(loader: Loader, begun: Begun | None, mark: Mark | None) -> d
 
 
 def _order_of(loader: Loader, document: dict[str, Any]) -> RangeChain | None:
-    """The global positions to issue, if they were distributed anew."""
+    """The global positions to use, if they were distributed again."""
     (source,) = document.get("sources") or [None]
     todo = None if source is None else source["epochs"][0].get("todo")
     if todo is None:
@@ -309,7 +310,7 @@ def _fingerprint(loader: Loader, is_iterable: bool) -> list[Any]:
 
 
 def _rank_of(loader: Loader) -> tuple[int, int]:
-    """Rank and number of ranks of the sampler; 0 and 1 if it knows of none."""
+    """Rank and number of ranks of the sampler; 0 and 1 if it has none."""
     for sampler in (loader.batch_sampler, loader.sampler, getattr(loader.batch_sampler, "sampler", None)):
         rank = getattr(sampler, "rank", None)
         world = getattr(sampler, "num_replicas", getattr(sampler, "world_size", None))

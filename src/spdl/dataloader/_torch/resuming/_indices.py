@@ -1,4 +1,4 @@
-"""``Indices``: the index batches of a loader's epochs, counted, from wherever a loaded state says."""
+"""``Indices``: the index batches of a loader's epochs, counted, from the position of a loaded state."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _END: Final = object()
 
 
 class Indices:
-    """What a plan has in place of its sampler: the same index batches, and ``progress`` knows which were drawn.
+    """Replaces the sampler in a plan: yields the same index batches, and records in ``progress`` which were drawn.
 
     ``begin`` is called before each epoch. Then each ``iter()`` starts where ``progress`` says: at the beginning, or
     after the batches that were taken before the epoch was interrupted. To get there, this
 
-    1. moves by position, if the sampler has ``__getitem__``, which takes the same time for any position;
-    2. or else loads the recorded state of the sampler, or of its iterator, if it has ``state_dict``;
-    3. or else draws index batches and discards them.
+    1. moves by position, in constant time, if the sampler has ``__getitem__``;
+    2. otherwise loads the recorded state of the sampler, or of its iterator, if it has ``state_dict``;
+    3. otherwise draws index batches and discards them.
 
     Then the last index batch is compared with the one that was drawn before.
 
     Args:
         sampler: The batch sampler, or the sampler if samples are not batched.
-        batch: Size of a batch and ``drop_last``, if the batch sampler is torch's own, whose sampler is then asked
+        batch: Size of a batch and ``drop_last``, if the batch sampler is torch's own; its sampler is then used
             directly.
     """
 
@@ -52,13 +52,13 @@ class Indices:
         check: int | None = None,
         order: Sequence[int] | None = None,
     ) -> None:
-        """Set what the next ``iter()`` does.
+        """Prepare the next ``iter()``.
 
         Args:
-            progress: Progress of the epoch; ``progress.taken`` index batches are passed over.
+            progress: Progress of the epoch; ``progress.taken`` index batches are skipped.
             recorded: State of the sampler to load.
-            check: Checksum of the last index batch that is passed over.
-            order: Global positions of the indices, if the sampler's ranks share what is left of an epoch anew.
+            check: Checksum of the last index batch that is skipped.
+            order: Global positions of the indices, if the remainder of an epoch was distributed again over the ranks.
         """
         self._order = order
         self._progress = progress
@@ -67,7 +67,7 @@ class Indices:
         self._latest = None
 
     def prime(self) -> None:
-        """Draw the first index batch now, so that random numbers for it are drawn now."""
+        """Draw the first index batch now, so that its random numbers are drawn now."""
         if self._latest is not None:
             self._latest.prime()
 
@@ -100,7 +100,7 @@ class Indices:
         if self._batch is None:
             return _Opened(singles, number, stater)
         if stater is None and target - number > 1:
-            # By single indices, which is faster than by batches.
+            # Skip single indices, which is faster than skipping batches.
             num_passed = (target - 1 - number) * self._batch[0]
             next(islice(singles, num_passed - 1, num_passed), None)
             number = target - 1
@@ -119,7 +119,7 @@ class Indices:
         return singles if self._batch is None else _in_batches(singles, *self._batch)
 
     def verify(self, indices: Any, number: int) -> None:
-        """Compare the last index batch that is passed over with what it was.
+        """Compare the last skipped index batch with the saved checksum.
 
         Raises:
             ResumeError: They differ.
@@ -135,7 +135,7 @@ class Indices:
 
 
 class _Opened(NamedTuple):
-    """A pass over a sampler: its iterator, the number of its next index batch, and what has its state, if anything."""
+    """A pass over a sampler: its iterator, the number of its next index batch, and its state recorder, if any."""
 
     iterator: Iterator[Any]
     number: int
@@ -159,7 +159,7 @@ class _Drawing(Iterator[Any]):
         if self._iterator is None:
             try:
                 self._primed = self._draw()
-            except BaseException as exc:  # noqa: BLE001 - raised when it is asked for
+            except BaseException as exc:  # noqa: BLE001 - raised by the next call of __next__
                 self._error = exc
 
     def __next__(self) -> Any:
@@ -186,7 +186,7 @@ class _Drawing(Iterator[Any]):
         return indices
 
     def _begin(self) -> Iterator[Any]:
-        """Pass over the index batches that were taken."""
+        """Skip the index batches that were taken."""
         owner, progress = self._owner, self._progress
         iterator, number, stater = self._opened or owner.open(progress)
         self._iterator, self._stater = iterator, stater
@@ -209,7 +209,7 @@ class _Drawing(Iterator[Any]):
 
 
 def _has_positions(sampler: Any) -> bool:
-    """Whether any index of it can be had at once."""
+    """Whether the sampler can be indexed by position."""
     kind = type(sampler)
     return _is_sequential(sampler) or (
         callable(getattr(kind, "__getitem__", None)) and callable(getattr(kind, "__len__", None))

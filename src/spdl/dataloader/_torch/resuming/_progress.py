@@ -18,7 +18,7 @@ __all__ = ["Mark", "Progress", "Recorded", "Snapshots", "StateError", "StreamMar
 
 
 class StateError(NamedTuple):
-    """Stands for a state that could not be had: ``state_dict()`` of the user has raised an exception."""
+    """Takes the place of a state if the user's ``state_dict()`` raised an exception."""
 
     text: str
 
@@ -27,10 +27,10 @@ class Recorded(NamedTuple):
     """A state of the user's sampler or dataset.
 
     Attributes:
-        num_given: Number of batches given when the state was asked for.
-        where: Which object it is the state of: ``"iterator"`` or that of which it is the iterator.
-        state: A packed copy of what its ``state_dict()`` has returned, or a ``StateError``.
-        has_ended: Whether the iterator had ended by then.
+        num_given: Number of batches yielded when the state was recorded.
+        where: The object that the state belongs to: ``"iterator"``, or the name of the object that is iterated.
+        state: A packed copy of the result of its ``state_dict()``, or a ``StateError``.
+        has_ended: Whether the iterator had ended at that time.
     """
 
     num_given: int
@@ -40,7 +40,7 @@ class Recorded(NamedTuple):
 
 
 class Snapshots:
-    """Recorded states, oldest first. Those that are not needed any more are dropped."""
+    """Recorded states, oldest first. States that are no longer needed are dropped."""
 
     __slots__ = ("_recorded",)
 
@@ -53,7 +53,7 @@ class Snapshots:
         self._recorded.append(recorded)
 
     def newest(self, taken: int) -> Recorded | None:
-        """The newest state of when at most ``taken`` batches had been given. Older ones are dropped."""
+        """The newest state recorded after at most ``taken`` batches. Older ones are dropped."""
         recorded = self._recorded
         while len(recorded) > 1 and recorded[1].num_given <= taken:
             recorded.popleft()
@@ -65,9 +65,9 @@ class StreamStart:
     """Where a stream begins.
 
     Attributes:
-        recorded: State to load before; ``None``: the dataset begins from its start.
-        num_skipped: Number of batches to pass over after that.
-        taken: Number of batches of this stream that were taken in all.
+        recorded: State to load first; ``None``: the dataset begins at its start.
+        num_skipped: Number of batches to skip after that.
+        taken: Total number of batches taken from this stream.
     """
 
     recorded: Recorded | None = None
@@ -76,23 +76,23 @@ class StreamStart:
 
 
 class StreamMark(NamedTuple):
-    """How far a stream was read: the number of its batches taken, and a state at or before that."""
+    """The position in a stream: the number of its batches taken, and a state at or before that."""
 
     taken: int
     recorded: Recorded | None
 
 
 class Mark(NamedTuple):
-    """Where an epoch was at some moment. Immutable, and cheap to make.
+    """The position in an epoch at some moment. Immutable, and cheap to make.
 
     Attributes:
         taken: All batches with lower numbers were taken.
         above: Numbers of other batches that were taken, in completion order.
         last: Index batch number ``taken - 1``; ``None``: not known.
         sampler: State of the sampler.
-        streams: Of a dataset that is iterable or has a state.
-        turn: Number of the worker whose turn it is to give the next batch.
-        has_ended: Whether the consumer was told that the epoch has ended.
+        streams: Positions in the streams of a dataset that is iterable or has a state.
+        turn: Number of the worker that returns the next batch.
+        has_ended: Whether the consumer has received the end of the epoch.
     """
 
     taken: int
@@ -117,9 +117,9 @@ class _Stream:
 
 @dataclass(eq=False, slots=True)
 class Progress:
-    """Where one epoch is. Used in the thread that takes the batches.
+    """The position in one epoch. Used in the thread that takes the batches.
 
-    Workers count batches from 0, for what is left of an epoch; all numbers here count from the start of the epoch.
+    Workers count batches from 0, from where the epoch was resumed; all numbers here count from the start of the epoch.
 
     Attributes:
         taken: All batches with lower numbers were taken.
@@ -127,10 +127,10 @@ class Progress:
         skipped: Those of ``above`` that were taken before the epoch was resumed: workers do not load them.
         first: Number of the workers' batch 0, without ``skipped``.
         starts: Where each stream begins, if the epoch was resumed.
-        turn: Number of the worker whose turn it is.
+        turn: Number of the worker that returns the next batch.
         snapshot_every: Number of batches after which a state is recorded.
-        has_ended: Whether the consumer was told that the epoch has ended.
-        committed: Where the user is, if somebody prefetches for the user; ``None``: where this is.
+        has_ended: Whether the consumer has received the end of the epoch.
+        committed: The user's position, if other code prefetches for the user; ``None``: the position of this object.
     """
 
     taken: int = 0
@@ -150,7 +150,7 @@ class Progress:
         self.skipped = tuple(sorted(self.above))
 
     def copy(self) -> Progress:
-        """An epoch that begins at the same place."""
+        """Return the progress of an epoch that begins at the same place."""
         return Progress(
             taken=self.taken,
             above=set(self.above),
@@ -184,7 +184,7 @@ class Progress:
             drawn.popleft()
 
     def note_drawn(self, number: int, indices: Any) -> None:
-        """Record that the sampler has given index batch ``number``."""
+        """Record that the sampler has yielded index batch ``number``."""
         self._drawn.append((number, indices))
 
     def note_sampler(self, recorded: Recorded) -> None:
@@ -216,7 +216,7 @@ class Progress:
             this.snapshots.add(recorded)
 
     def mark(self) -> Mark:
-        """Where the epoch is now."""
+        """Return the current position in the epoch."""
         drawn = self._drawn
         return Mark(
             self.taken,

@@ -1,4 +1,4 @@
-"""The random generators of torch that the order of an epoch comes from."""
+"""The random generators of torch that determine the order of an epoch: capture and restore their states."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["CapturedStates", "Generators"]
 
 
 class CapturedStates:
-    """States of generators, as they were at some moment. They become text when they are first asked for."""
+    """States of generators at some moment. Converted to text on first use."""
 
     def __init__(self, own: list[Any], shared: Any) -> None:
         self._tensors: tuple[list[Any], Any] | None = (own, shared)
@@ -29,7 +29,7 @@ class CapturedStates:
         return captured
 
     def to_json(self) -> dict[str, Any]:
-        """For a document; to be read only."""
+        """The states for a document; read-only."""
         if self._tensors is not None:
             own, shared = self._tensors
             self._json = {"own": [_to_text(each) for each in own], "global": _to_text(shared)}
@@ -85,7 +85,7 @@ class Generators:
 
     @contextmanager
     def loaded(self, states: dict[str, Any]) -> Iterator[None]:
-        """Set all generators; at the end of the ``with`` block the global one is as it was before.
+        """Set all generators; the end of the ``with`` block restores the global one.
 
         Raises:
             ResumeError: As for ``load_own``.

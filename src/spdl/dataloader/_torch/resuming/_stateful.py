@@ -1,4 +1,4 @@
-"""Objects of the user that have a state: ``state_dict()`` and ``load_state_dict(state)``, as in torchdata."""
+"""User objects that have a state: ``state_dict()`` and ``load_state_dict(state)``, as in torchdata."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Stater", "is_stateful", "load_state"]
 
 
 def is_stateful(what: Any) -> bool:
-    """Whether it has both methods."""
+    """Whether the object has both methods."""
     return callable(getattr(what, "state_dict", None)) and callable(getattr(what, "load_state_dict", None))
 
 
@@ -29,27 +29,27 @@ class Stater:
 
     @classmethod
     def find(cls, **candidates: Any) -> Stater | None:
-        """For the first object that has a state; ``None`` if there is none. Each is given by its name."""
+        """Make one for the first object that has a state; ``None`` if there is none. Objects are passed by name."""
         for where, of in candidates.items():
             if is_stateful(of):
                 return cls(where, of)
         return None
 
     def record(self, count: int, *, has_ended: bool = False) -> Recorded:
-        """The state after ``count`` batches. An exception is recorded in place of the state: the batches go on."""
+        """Record the state after ``count`` batches, or the exception instead of it, so that loading continues."""
         try:
             state: dict[str, Any] | StateError = pack(self._of.state_dict())
-        except Exception as exc:  # noqa: BLE001 - the user's; raised when the state is asked for
+        except Exception as exc:  # noqa: BLE001 - the user's; raised when the loader's state is requested
             text = f"{type(self._of).__qualname__}.state_dict() raised {type(exc).__qualname__}: {text_of(exc)}"
             state = StateError(text)
         return Recorded(count, self._where, state, has_ended)
 
 
 def load_state(what: Any, state: Any, name: str) -> None:
-    """Give it its packed state back.
+    """Load a packed state into the object that it was recorded from.
 
     Raises:
-        ResumeError: It has no ``load_state_dict``, or that failed.
+        ResumeError: The object has no ``load_state_dict``, or the call failed.
     """
     if not is_stateful(what):
         raise ResumeError(

@@ -1,4 +1,4 @@
-"""``Stream``: one pass over an iterable dataset, from wherever a loaded state says, with the states of the dataset."""
+"""``Stream``: one pass over an iterable dataset, from the position of a loaded state, which records its states."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Stream:
 
     Raises:
         ResumeError: The state cannot be loaded.
-        Exception: ``iter(dataset)`` raised it, or the batches that are passed over did.
+        Exception: ``iter(dataset)`` raised it, or loading the skipped batches did.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Stream:
         if recorded is not None and recorded.where == "iterator":
             load_state(fetcher.samples, recorded.state, "the iterator of the dataset")
         if recorded is not None and recorded.has_ended:
-            next(fetcher.samples, None)  # so that the dataset gets to its end too
+            next(fetcher.samples, None)  # so that the dataset also reaches its end
             fetcher.end()
         self._stater = Stater.find(iterator=fetcher.samples, dataset=dataset)
         self._snapshot_every = snapshot_every
@@ -96,7 +96,7 @@ class DatasetStates:
         return self._stater is not None
 
     def after_batch(self) -> Recorded | None:
-        """The state, if it is time to record one."""
+        """Return the state if one is due, else ``None``."""
         self._number = number = self._number + 1
         if self._stater is None or number % self._snapshot_every:
             return None

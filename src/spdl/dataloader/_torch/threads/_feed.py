@@ -1,4 +1,4 @@
-"""``Feed``: what the consumer's thread passes to the source of a pipeline."""
+"""``Feed``: the queue from the consumer's thread to the source of a pipeline."""
 
 import threading
 from contextlib import nullcontext
@@ -9,10 +9,10 @@ __all__ = ["Endless", "Feed"]
 
 
 class Feed:
-    """A queue without a limit. Thread-safe.
+    """An unbounded queue. Thread-safe.
 
-    The consumer's thread puts something in for each batch that it takes. So a source that waits here waits for the
-    consumer, and the statistics of its pipeline say so.
+    The consumer's thread puts one value in for each batch that it takes. So a source that waits here waits for the
+    consumer, and the statistics of its pipeline count this time as blocked.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Feed:
         return self._queue.empty()
 
     def get(self) -> Any:
-        """Remove the oldest value, and wait for one if there is none. Called by the source, on its thread."""
+        """Remove and return the oldest value; wait if the queue is empty. Called by the source, on its thread."""
         try:
             return self._queue.get_nowait()
         except Empty:
@@ -35,7 +35,7 @@ class Feed:
 
 
 class Endless(Feed):
-    """Always has ``True``: no batch is waited for. For diagnostic mode, in which nobody takes batches."""
+    """A feed that always returns ``True`` at once. For diagnostic mode, in which no consumer takes batches."""
 
     def get(self) -> bool:
         return True

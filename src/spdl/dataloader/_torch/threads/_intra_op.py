@@ -1,4 +1,4 @@
-"""Limits torch to one thread per operation in each loading thread. Imports nothing from spdl."""
+"""Limit torch to one thread per operation in each loading thread. Imports nothing from spdl."""
 
 import threading
 
@@ -6,7 +6,7 @@ __all__ = ["IntraOpLimit"]
 
 
 class IntraOpLimit(threading.local):
-    """Remembers for each thread whether it was limited.
+    """Limit torch in the calling thread, once per thread.
 
     Without the limit, each of ``n`` loading threads would use as many threads as there are CPUs for every large copy:
     ``n`` times too many. Worker processes of torch's loader are limited in the same way.

@@ -66,7 +66,7 @@ class Outcome:
                     raise RuntimeError("the dataset or the collate function raised StopIteration") from error
                 raise error
             finally:
-                error = None  # else its traceback and this frame would refer to each other
+                error = None  # otherwise its traceback and this frame would refer to each other
         return self._batch
 
 
@@ -92,14 +92,14 @@ class _SplitBatch:
     def put(self, position: int, samples: list[Any] | None, error: BaseException | None) -> bool:
         """Store the samples of a piece, or its error. Returns whether it was the last missing piece."""
         with self._lock:
-            if position not in self._missing:  # its call took too long, and has returned since
+            if position not in self._missing:  # it was abandoned because its call took too long
                 return False
             return self._put(position, samples, error)
 
     def abandon(self, position: int, error: BaseException) -> bool:
-        """The call that loads a piece took too long. Returns whether its error is that of the batch, in this call.
+        """Give up a piece whose call took too long. Returns whether this call must report the error for the batch.
 
-        It may have put the piece, and then be the one that collates the batch.
+        The late call may already have put the piece, and may be the one that collates the batch.
         """
         with self._lock:
             if position in self._missing:
@@ -166,8 +166,8 @@ class Splitter:
     """Splits index batches into pieces. Used in the consumer's thread.
 
     Args:
-        loader: What loads the pieces.
-        is_whole: Do not split.
+        loader: The op that loads the pieces.
+        is_whole: Whether to leave batches whole.
     """
 
     def __init__(self, loader: "PieceLoader", *, is_whole: bool = False) -> None:
@@ -220,10 +220,10 @@ class PieceLoader:
 
     Args:
         plan: Plan with a map-style dataset.
-        limit: Limit to apply to the calling threads; ``None``: they are not only for loading.
+        limit: Limit to apply to the calling threads; ``None``: none, because they are not used only for loading.
     """
 
-    #: For the engine: ``None`` is no dropped item.
+    #: For the engine: a result of ``None`` does not count as a dropped item.
     spdl_joins_inputs: Final = True
 
     def __init__(self, plan: Plan, limit: IntraOpLimit | None = None) -> None:
@@ -266,7 +266,7 @@ class PieceLoader:
             return Outcome.failed(exc, _note(whole.number, whole.indices))
 
     def abandon(self, piece: Piece, error: Exception) -> Outcome | None:
-        """What comes of a call that took too long, as ``on_error`` of the stage; its own result is discarded."""
+        """Return the outcome of a call that took too long: ``on_error`` of the stage. The late result is discarded."""
         whole = piece.whole
         add_note(error, f"while {_shown(piece.value)} of batch {piece.number} was loaded")
         if whole is not None and not whole.abandon(piece.position, error):

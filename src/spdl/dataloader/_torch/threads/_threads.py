@@ -43,7 +43,7 @@ class ThreadRun:
         assert plan.indices is not None
         indices = iter(plan.indices)
         if self._begin():
-            # torch too makes another iterator once its workers run. A sampler that draws in __iter__ draws twice.
+            # torch also makes a second iterator once its workers run. A sampler that draws in __iter__ draws twice.
             indices = iter(plan.indices)
         return _IndexedBatches(plan, progress, indices)
 
@@ -84,7 +84,7 @@ class _Batches(Iterator[Any]):
             stall_timeout=self._stall_timeout,
             stall_action=self._stall_action,
         )
-        # The collector may take the pipeline before this object, and its stop would wait for a source that waits.
+        # The pipeline may be collected before this object; its stop would then wait for a source that waits for input.
         self._pipeline._engine.on_stopping.append(partial(self._feed.put, None))
         self._limit.keep_current()
         self._pipeline.start()
@@ -93,7 +93,7 @@ class _Batches(Iterator[Any]):
         atexit.register(self._feed.put, None)
 
     def observer(self) -> Observer:
-        """What the loader reads statistics from, during the epoch and after it."""
+        """The observer that the loader reads statistics from, during the epoch and after it."""
         assert self._pipeline is not None
         return self._pipeline._observer
 
@@ -102,7 +102,7 @@ class _Batches(Iterator[Any]):
 
         Raises:
             StopIteration: The source has ended or the iterator was closed.
-            WorkerTimeoutError: No outcome came in time; a later call may still get it.
+            WorkerTimeoutError: No outcome was ready within the timeout; a later call may still get it.
         """
         if self._pipeline is None:
             raise StopIteration
@@ -137,7 +137,7 @@ class _IndexedBatches(_Batches):
 
     def __init__(self, plan: Plan, progress: Progress, indices: Iterator[Any]) -> None:
         super().__init__(plan, progress)
-        # Threads load ahead, so what is recorded in the consumer's thread is ahead of the consumer too.
+        # Threads load ahead, so states recorded while drawing indices are also ahead of the consumer.
         self._states = DatasetStates(plan.dataset, progress.start_of(0), progress.snapshot_every)
         if self._states:
             progress.open_streams(1)
@@ -166,9 +166,9 @@ class _IndexedBatches(_Batches):
         self._start(builder, plan.num_workers)
 
     def _all_pieces(self) -> Iterator[Piece]:
-        """The source in diagnostic mode: nobody takes the batches that would let others be drawn.
+        """The source in diagnostic mode, where no consumer takes batches and so triggers further draws.
 
-        Batches are whole, because a piece can be loaded only once, and a profile does it several times.
+        Batches are whole, because a piece can be loaded only once, but a profile loads it several times.
         """
         while True:
             if self._feed.is_empty():

@@ -50,7 +50,7 @@ class OpWrapper:
         self.engine = graph.engine
 
     def bare_op(self, config: PipeConfig[Any, Any]) -> Callable[[Any], Any]:
-        """Return the op, with its random numbers if it takes some."""
+        """Return the op; if it takes random numbers, with a wrapper that passes them."""
         if config._rng is None:
             return config._op
         self.engine.places.are_needed = True

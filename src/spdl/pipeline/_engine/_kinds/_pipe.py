@@ -1,4 +1,4 @@
-"""Builds a stage that calls an op. Its lane follows from the kind of the op, and from where it is to run."""
+"""Builds a stage that calls an op. The kind of the op, and where it should run, determine the lane."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def add_pipe(graph: GraphBuilder, config: PipeConfig[Any, Any], tail: Channel, o
     stage.may_all_fail = may_all_fail(config, graph.options.max_failures)
     stage.raises = config._on_error == "raise"
     stage.substitute = config._on_error if callable(config._on_error) else None
-    # Of the class, because an op may have any attribute. Only our own ops have this one.
+    # Looked up on the class, because an op may have any attribute. Only ops of this package have this one.
     stage.joins_inputs = getattr(type(config._op), "spdl_joins_inputs", False) is True
     graph.add(stage, [tail], [out], wiring)
 
@@ -106,13 +106,13 @@ def _class(config: PipeConfig[Any, Any], cls: type[Stage]) -> type[Stage]:
 
 
 def may_all_fail(config: PipeConfig[Any, Any], pipeline_limit: MaxFailures) -> bool:
-    """Whether the user accepts that every call of the stage fails."""
+    """Return whether the limits allow that every call of the stage fails."""
     own = config._max_failures
     return _is_all(pipeline_limit) if own is None else _is_all(own) or not is_limited(own)
 
 
 def _is_all(limit: MaxFailures) -> bool:
-    """Whether it accepts that all calls fail. The default of a build, a negative number, says nothing about that."""
+    """Return whether the limit allows that all calls fail. The default of a build, a negative number, does not."""
     share = limit.share if isinstance(limit, Rate) else limit
     return share == 1 and not isinstance(limit, int)
 

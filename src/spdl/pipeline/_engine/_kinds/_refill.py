@@ -16,7 +16,7 @@ __all__ = ["Gate", "add_gate", "with_gate"]
 
 
 class Gate:
-    """Stands where the gate belongs, among the stages of a pipeline whose source refills."""
+    """Placeholder for the gate in the list of stages of a pipeline whose source refills."""
 
 
 def with_gate(stages: Sequence[Any]) -> list[Any]:
@@ -31,7 +31,7 @@ def with_gate(stages: Sequence[Any]) -> list[Any]:
         if (name := _aggregate_in(stage)) is not None:
             raise ValueError(
                 f"a source with refill=True cannot be refilled: {name!r} is inside a region or path variants, so "
-                "nobody outside knows which items have reached it. Put the first aggregate behind them"
+                "the items that have reached it are not known outside. Put the first aggregate behind them"
             )
     return [*stages, Gate()]
 

@@ -27,8 +27,8 @@ def add_source(graph: GraphBuilder, config: SourceConfig[Any], capacity: int) ->
     if (replace := replacement_of(config.source)) is not None:
         if node.shares_ledger:
             raise ValueError(
-                f"source {name_of(config.source)} with refill=True is merged with others, and then nobody knows which "
-                "of them has to replace an item. Use it alone, or spdl.source.KeyedMix over the data sets"
+                f"source {name_of(config.source)} with refill=True is merged with others, so it is not known which of "
+                "them must replace an item. Use it alone, or spdl.source.KeyedMix over the data sets"
             )
         graph.refill = node.refill(replace)
     if config.exclude is not None:

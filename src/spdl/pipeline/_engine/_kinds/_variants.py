@@ -19,7 +19,7 @@ __all__ = ["add_variants"]
 
 
 def add_variants(graph: GraphBuilder, config: PathVariantsConfig[Any], tail: Channel, out: Channel) -> None:
-    """Add the router and all that is between it and ``out``."""
+    """Add the router and all nodes between it and ``out``."""
     engine = graph.engine
     router_id = graph.next_id
     info = graph.info(config.name)

@@ -47,7 +47,7 @@ _REMOTE_POOLS: Final = {
 
 
 def is_remote(executor: Executor) -> bool:
-    """Whether calls run in another process or interpreter.
+    """Return whether the executor runs calls in another process or interpreter.
 
     Functions, arguments and results are pickled then, and exceptions and generators cannot be returned as they are.
     """
@@ -78,14 +78,14 @@ class ExecutorLane(CallLane):
     """The submitting thread of one stage."""
 
     rank = Rank.EXECUTOR
-    run_noted = staticmethod(_run_noted)  #: replaced where threads say what they run
+    run_noted = staticmethod(_run_noted)  #: replaced while threads publish what they run
 
     def __init__(self, engine: Core, executor: Executor) -> None:
         self.engine = engine
         self.executor = executor
         self.is_remote = is_remote(executor)
         self.runs_on = "process" if self.is_remote else "executor"
-        #: Its threads run the calls in this interpreter, and say so.
+        #: Whether the executor's threads run the calls in this interpreter, and record which call they run.
         self.is_noted = isinstance(executor, ThreadPoolExecutor) and not self.is_remote
         self.may_cancel = _MAY_CANCEL_REMOTE_CALLS or not self.is_remote
         self.stage: CallStage | None = None

@@ -109,7 +109,7 @@ class IsolatedLane(PoolLane):
         self.task = None
 
     def note_size(self) -> None:
-        """The pipeline's number of threads is that of its pool."""
+        """Do nothing: the pipeline's number of threads is that of its pool."""
 
     # -- on the lane's threads, without the engine's lock
 

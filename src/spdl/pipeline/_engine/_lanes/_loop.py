@@ -60,7 +60,7 @@ def _frames_of(task: asyncio.Task[None]) -> list[FrameType]:
 
 
 def _waits_for_room(ticket: Ticket) -> bool:
-    """Whether it is an async generator that has an output and no room, and so runs no step."""
+    """Return whether the call is an async generator that has an output and no room, and so runs no step."""
     stage = ticket.stage
     return isinstance(stage, CallStage) and stage.has_steps and stage.out.overflow > 0
 
@@ -84,7 +84,7 @@ class LoopLane(AsyncLane):
         self.stopping = False
         self.is_claiming = False
         self._kicked = False
-        self._wake_fd: int | None = None  # an eventfd where there are any: two system calls a kick instead of four
+        self._wake_fd: int | None = None  # an eventfd where available: two system calls per kick, not four
         self._to_wake: list[asyncio.Future[None]] = []
         self._to_cancel: list[Slot] = []
         self._tasks_to_cancel: list[int] = []

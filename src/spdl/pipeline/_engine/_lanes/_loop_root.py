@@ -1,4 +1,4 @@
-"""The body of the loop's thread, which keeps nothing alive while it is idle."""
+"""The body of the loop's thread. It keeps nothing alive while the thread is idle."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Root"]
 
 
 class RootedLane(Protocol):
-    """What the root needs of its lane. Called on the loop's thread, not under the lock."""
+    """The interface of a lane that the root uses. Called on the loop's thread, not under the lock."""
 
     engine: Core
 
@@ -32,7 +32,7 @@ class RootedLane(Protocol):
         """Process the requests of other threads."""
 
     def loop_ended(self) -> None:
-        """The loop takes no more requests."""
+        """Called when the loop takes no more requests."""
 
 
 class Root:
@@ -46,7 +46,7 @@ class Root:
         self.lane: RootedLane | None = lane
         self.found = weakref.ref(lane)
         self.tasks: set[asyncio.Task[Any]] = set()
-        self.make_runner = asyncio.Runner  # not looked up on the thread: this is what imports asyncio
+        self.make_runner = asyncio.Runner  # looked up here, not on the thread, because this imports asyncio
 
     def run(self, thread: EngineThread) -> None:
         """Body of the thread."""
@@ -62,7 +62,7 @@ class Root:
 
     def report(self, exc: BaseException) -> None:
         lane = self.found()
-        if lane is not None:  # else nobody reads
+        if lane is not None:  # otherwise there is no reader
             with lane.engine.lock:
                 lane.engine.broken(exc)
 

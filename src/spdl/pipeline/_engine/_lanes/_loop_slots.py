@@ -64,7 +64,9 @@ async def _forget_cancellation() -> None:
 
 
 class Slots:
-    """Used on the loop's thread only; the engine's lock guards ``num_waking``, ``idle`` and the slots' tickets."""
+    """All slots of a loop. Used on the loop's thread only, except that the engine's lock guards ``num_waking``,
+    ``idle`` and the slots' tickets.
+    """
 
     def __init__(self, engine: Core, lane: CallLane) -> None:
         self.engine = engine
@@ -195,6 +197,6 @@ class Slots:
             if num_calls % _CALLS_PER_TURN == 0:
                 with suppress(asyncio.CancelledError):
                     await asyncio.sleep(0)
-            if slot.task.cancelling():  # the engine cancels calls, not slots; and an op may cancel what it runs in
+            if slot.task.cancelling():  # the engine cancels calls, not slots; but an op may cancel its task
                 await _forget_cancellation()
             now = perf_counter()

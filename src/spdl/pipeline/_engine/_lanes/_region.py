@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RegionLane"]
 
-#: How long calls in the workers may go on before the workers are killed, in seconds: after a stop, and otherwise.
+#: How long calls in the workers may continue before the workers are killed, in seconds: after a stop, and otherwise.
 _STOP_TIMEOUT = 10.0
 _SHORT_TIMEOUT = 1.0
 #: A worker that dies this many times in a row while starting, or without an item, is not replaced again.
@@ -73,7 +73,7 @@ class RegionLane(Lane):
             self._wake_dealer()
 
     def change_size(self) -> None:
-        """Let the collector start and end workers, and the sender tell those that retire."""
+        """Wake the collector to start and end workers, and the sender to notify workers that retire."""
         self.workers.wake()
         self.offer()
 
@@ -115,7 +115,7 @@ class RegionLane(Lane):
         self.dealer.start()
 
     def stop_workers(self) -> None:
-        """Idempotent."""
+        """Stop the workers. Idempotent."""
         if self.engine.state is not EngineState.STOPPING or self.engine.is_abandoned:
             self.workers.stop(_SHORT_TIMEOUT)  # a failure, or no worker is left: do not wait for calls
             return
@@ -123,7 +123,7 @@ class RegionLane(Lane):
             self.killed.append((self.workers.describe(index), _named(self.node.workers[index].held) or "(none)"))
 
     def join(self, joining: Joining) -> None:
-        """The collector's thread ends when the workers have ended or have been killed."""
+        """Join both threads. The collector's thread ends when the workers have ended or have been killed."""
         info = str(self.node.info)
         if self.collector is None:  # the start failed
             self.stop_workers()
@@ -247,7 +247,7 @@ class RegionLane(Lane):
         return record
 
     def _change_size(self) -> None:
-        """Start and end workers, if their number is to change."""
+        """Start and end workers if their number should change."""
         engine, node, workers = self.engine, self.node, self.workers
         with engine.lock:
             changes = node.take_changes()
@@ -262,7 +262,7 @@ class RegionLane(Lane):
                 else:
                     workers.retire(index, at_once=change is Change.CANCEL)
             except Exception as exc:  # noqa: BLE001 - the system may be out of processes
-                text = "no further worker of stage %s can be started: %s. The others go on"
+                text = "no further worker of stage %s can be started: %s. The others continue"
                 engine.log.warning(text, node.info, release_frames(exc))
                 with engine.lock:
                     node.size.give_up(changes[number:])
@@ -282,7 +282,7 @@ class RegionLane(Lane):
                 node.deaths.dismiss(index, perf_counter())
         if is_dismissed:
             if was_starting:
-                text = "a worker of stage %s was not ready yet when it died: %s. The others go on"
+                text = "a worker of stage %s died before it was ready: %s. The others continue"
                 engine.log.warning(text, node.info, event.error)
             return
         self._num_vain[index] = 0 if held else self._num_vain[index] + 1
@@ -301,14 +301,14 @@ class RegionLane(Lane):
             error = WorkerDiedError(str(event.error), exit_code=getattr(event.error, "exit_code", None))
             text = one.describe()
             position = plain_origin(one.origin)
-            second = ", which was dealt again after another worker had died with it" if one.is_second else ""
+            second = ", which was sent again after another worker that held it had died" if one.is_second else ""
             add_note(error, f"in pipeline stage {node.info}, source position {shown(position)}, item {text}{second}")
             record = FailureRecord(str(node.info), position, text, error, roots=roots_of(one.origin))
             engine.tell_failure(Failure(node.info, one.origin, None, record, who))
             records[number] = record
         if num_again:
             items = "1 item that it held is" if num_again == 1 else f"{num_again} items that it held are"
-            engine.log.warning("%s of stage %s died: %s; %s dealt again", who, node.info, event.error, items)
+            engine.log.warning("%s of stage %s died: %s; %s sent again", who, node.info, event.error, items)
         with engine.lock:
             must_replace = node.deaths.lose(index, records, perf_counter())
             done = [other for other, worker in enumerate(node.workers) if worker.ended]

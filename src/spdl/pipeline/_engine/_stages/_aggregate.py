@@ -76,7 +76,7 @@ class CollateStage(Node):
             self.engine.advance_rest(now)
 
     def accept(self, value: Any, source: SourceNode, now: float) -> bool:
-        """Take an item directly from its source, if that is all there is to do. False: nothing was done.
+        """Take an item directly from its source, if nothing else has to be done. False: the item was not taken.
 
         The same as ``source.emit`` for an item that does not complete a batch, without the channel.
         """
@@ -462,5 +462,5 @@ class AggregateStage(CallStage):
 
 
 def _is_vague(outputs: Outputs[Any]) -> bool:
-    """Whether nobody can tell which items are in each output."""
+    """Return whether it is not known which items are in each output."""
     return outputs.inputs is None and len(outputs.values) > 1

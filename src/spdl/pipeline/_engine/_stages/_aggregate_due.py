@@ -114,7 +114,7 @@ class DueAggregateStage(AggregateStage):
         asked = self.asked
         deadline = None if asked is None else asked.deadline
         if deadline == self.deadline:
-            return  # it may have become due meanwhile
+            return  # it may have become due since
         self.deadline = deadline
         self.is_due = asked is not None and asked.remaining <= 0  # at once: before the next item
         if asked is None or self.is_due:

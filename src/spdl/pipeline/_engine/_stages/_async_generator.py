@@ -142,7 +142,7 @@ class AsyncGeneratorStage(CallStage):
     def finish(self, ticket: Ticket, now: float) -> None:
         self.running -= 1
         if self.ordered:
-            self.queue.remove(ticket)  # mostly the first
+            self.queue.remove(ticket)  # usually the first
         if self.cancelled:
             self.discard()
             return
@@ -160,7 +160,7 @@ class AsyncGeneratorStage(CallStage):
         self.after_call(now)
 
     def release_failed(self, ticket: Ticket) -> None:
-        """The end of its branch does."""
+        """Do nothing: the end of the call's branch releases the item."""
 
     @property
     def num_counted_calls(self) -> int:

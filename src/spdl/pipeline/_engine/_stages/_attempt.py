@@ -1,7 +1,8 @@
-"""One attempt of a call that may take a limited time: ``Retry(timeout_per_attempt=...)``.
+"""One attempt of a call, with a time limit: ``Retry(timeout_per_attempt=...)``.
 
-An async attempt is cancelled. An attempt on threads runs on a thread of its own, because no thread can be interrupted:
-if it is late, the call goes on to its next attempt and leaves that thread behind. It ends when the op returns.
+An async attempt is cancelled. An attempt on threads runs on its own thread, because a thread cannot be interrupted: if
+the attempt exceeds its time, the call abandons this thread and continues with the next attempt. The thread ends when
+the op returns.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def limited(op: Callable[[Any], Any], seconds: float, stage: str) -> Callable[[A
     def call(item: Any) -> Any:
         attempt = _Attempt(op, item)
         thread = EngineThread(f"spdl-attempt-{stage}", Task(None, attempt.run))
-        thread.ticket = getattr(threading.current_thread(), "ticket", None)  # what it leaves out is counted there
+        thread.ticket = getattr(threading.current_thread(), "ticket", None)  # counts parts that the op leaves out
         thread.start()
         if not attempt.ended.wait(min(seconds, threading.TIMEOUT_MAX)):
             error = StageTimeoutError(

@@ -1,4 +1,4 @@
-"""What comes of a call that raises."""
+"""Decides the outcome of a call that raises: a failed item, a substitute, or the failure of the stage."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def begin(op: Callable[[Any], Any], value: Any) -> Any:
 
 
 class Settled(NamedTuple):
-    """What comes of a call that raised: a failed item with what goes on in its place, or the failure of the stage."""
+    """The outcome of a call that raised: a failed item, perhaps with a substitute, or the failure of the stage."""
 
     record: FailureRecord | None
-    substitute: Any = None  # ``None``: nothing
+    substitute: Any = None  # ``None``: no substitute
     fatal: BaseException | None = None
 
 
 def settle_failure(stage: CallStage, ticket: Ticket, exc: Exception) -> Settled:
-    """Find out what comes of a call that failed its item, and report it. Not under the lock; changes no ticket."""
+    """Decide the outcome of a call that raised, and report it. Not under the lock; changes no ticket."""
     item = ticket.value.item if type(ticket.value) is Placed else ticket.value
     seconds = stage.engine.clock() - ticket.started
     outcome: Outcome = "raised" if stage.raises else "dropped"

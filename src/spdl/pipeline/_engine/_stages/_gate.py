@@ -1,4 +1,4 @@
-"""The gate of a pipeline that refills: tells which positions have come through the stages that may lose them."""
+"""The gate of a pipeline that refills: reports which positions have passed the stages that may lose them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["GateStage"]
 
 
 class GateStage(Node):
-    """Passes items and marks on."""
+    """Passes items and marks on, and reports the positions of the items."""
 
     __slots__ = ("out", "refill")
 

@@ -107,7 +107,7 @@ class GeneratorStage(CallStage):
         self.after_call(now)
 
     def release_failed(self, ticket: Ticket) -> None:
-        """The end of its branch does."""
+        """Do nothing: the end of the call's branch releases the item."""
 
     @property
     def num_counted_calls(self) -> int:

@@ -131,7 +131,10 @@ async def to_its_end(call: Awaitable[Any]) -> Any:
 
 
 async def _outcome_of(call: Awaitable[Any]) -> tuple[Any, BaseException | None]:
-    """A task must not end with ``SystemExit`` or ``KeyboardInterrupt``: asyncio lets them end the loop."""
+    """Await a call and return its result or its exception.
+
+    A task must not end with ``SystemExit`` or ``KeyboardInterrupt``, because asyncio lets these end the loop.
+    """
     try:
         return await call, None
     except asyncio.CancelledError:

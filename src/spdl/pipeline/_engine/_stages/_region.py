@@ -3,10 +3,10 @@
 Items are collected into transfers and sent round-robin to the workers with room; outputs are emitted in order of
 arrival. The lane (``_lanes/_region.py``) has the two threads that communicate with the workers.
 
-Where dead workers are replaced, the items that one held and reported nothing about are dealt once more, before anything
-that follows them. Those of a second death fail: see ``_region_deaths.py``.
+If dead workers are replaced, the items that a dead worker held and reported nothing about are sent once more, before
+all later items. Items of a second death fail: see ``_region_deaths.py``.
 
-The number of workers can change while the region runs: see ``_region_size.py``. What fails the region:
+The number of workers can change while the region runs: see ``_region_size.py``. The limits on failures are in
 ``_region_limits.py``.
 
 Counters: ``num_calls`` counts items that are consumed in the workers, ``num_emitted`` outputs; ``num_failures`` and
@@ -42,20 +42,20 @@ MAX_TRANSFERS: Final = 2
 
 
 class RegionThreads(Protocol):
-    """What the stage needs of its lane. Called under the lock; never blocks."""
+    """The interface of the lane that the stage uses. Called under the lock; never blocks."""
 
     def offer(self) -> None:
-        """There may be something to send."""
+        """Wake the sender: there may be something to send."""
 
     def change_size(self) -> None:
-        """Workers are to be started or ended."""
+        """Start or end workers: their number has changed."""
 
     def stop(self) -> None:
-        """The stage has ended."""
+        """Stop the threads and the workers: the stage has ended."""
 
 
 class RegionStage(Node):
-    """All methods run under the engine's lock unless they say otherwise."""
+    """A region as one stage. All methods run under the engine's lock unless they say otherwise."""
 
     __slots__ = (
         "awaited",
@@ -110,9 +110,9 @@ class RegionStage(Node):
         self.deaths = RegionDeaths(self)
         self.lane: RegionThreads
         self.gathered: list[Entry] = []  # the transfer being filled
-        self.returned: deque[Held] = deque()  # of dead workers, to be dealt again before anything else
+        self.returned: deque[Held] = deque()  # items of dead workers, to be sent again before anything else
         self.is_marking = False  # the end of an epoch was taken and has not been passed on
-        self.must_mark_again = False  # items of before it were dealt again after it
+        self.must_mark_again = False  # items from before the mark were sent again after it
         self.next_worker = 0
         self.next_position = 0
         self.awaited: set[int] = set()  # workers that have not reached the end of the epoch; empty: none is awaited
@@ -160,7 +160,7 @@ class RegionStage(Node):
         A partial transfer is sent only to an idle worker, or if no more input comes; otherwise it keeps filling.
         """
         if self.returned:
-            most = 1  # an item that ends its worker a second time takes few others along
+            most = 1  # if an item kills a second worker, few other items are lost with it
             if self.awaited:
                 return None
         elif not self.gathered or self.is_marking:
@@ -177,10 +177,10 @@ class RegionStage(Node):
         return None
 
     def take_transfer(self) -> list[tuple[Any, Held]]:
-        """Return the items of the next transfer. Those that are dealt again go one by one."""
+        """Return the items of the next transfer. Items that are sent again go one by one."""
         if self.returned:
             held = self.returned.popleft()
-            value, held.value = held.value, None  # there is no third time
+            value, held.value = held.value, None  # it is not sent a third time
             return [(value, held)]
         transfer = [(value, Held(value, origin, is_kept=self.may_replace)) for value, origin in self.gathered]
         self.gathered = []
@@ -191,7 +191,7 @@ class RegionStage(Node):
         if self.awaited or self.returned:
             return Then.NOTHING
         if any(worker.is_away and worker.held for worker in self.workers):
-            return Then.NOTHING  # its held items are about to be counted, or dealt again
+            return Then.NOTHING  # its held items are about to be counted, or sent again
         if self.is_marking:
             return Then.MARK
         if self.gathered or self.end_sent:
@@ -202,12 +202,12 @@ class RegionStage(Node):
         return Then.END if self.inbox.closed else Then.NOTHING
 
     def lacks_end(self, worker: WorkerState) -> bool:
-        """Whether the worker must be told of the end: it retires, or all do, also of items dealt again since."""
+        """Return whether the worker must get the end of the stream: it retires, or the stream and all resends ended."""
         is_due = worker.is_retiring or (self.end_sent and not self.returned)
         return is_due and not worker.end_told and not worker.is_away
 
     def lacks_credit(self, worker: WorkerState) -> bool:
-        """Whether the worker waits for credits. Credits for small outputs are sent together."""
+        """Return whether the worker waits for credits. Credits for small outputs are sent together."""
         return worker.num_credits > 0 and (
             self.output_size > 1 or worker.num_credits + worker.num_outward >= MAX_TRANSFERS
         )
@@ -318,7 +318,7 @@ class RegionStage(Node):
     def resolve(self, worker: WorkerState, position: int) -> None:
         """Release an item that is consumed in its worker."""
         held = worker.held.pop(position, None)
-        if held is None:  # it was emitted as a whole
+        if held is None:  # it was emitted completely
             return
         self.counters.num_calls += 1
         if held.branch is not None:
@@ -385,7 +385,7 @@ class RegionStage(Node):
             self.lane.change_size()
 
     def take_changes(self) -> list[tuple[Change, int]]:
-        """Return what is to be done so that the number of workers is as wanted."""
+        """Return the changes that bring the number of workers to the requested one."""
         return [] if self.ended else self.size.take_changes(may_grow=not self.end_sent)
 
     @property

@@ -1,4 +1,4 @@
-"""What a region does when one of its workers dies: with the items that it held, and with its place."""
+"""What a region does when a worker dies: it fails or resends the items that the worker held, and may replace it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["RegionDeaths"]
 
 
 class RegionDeaths:
-    """All methods run under the engine's lock.
+    """Handles the deaths of a region's workers. All methods run under the engine's lock.
 
-    A worker is marked as dead first, so that it gets no more items. Then it is dismissed, or lost with what it held.
+    A worker is marked as dead first, so that it gets no more items. Then ``dismiss`` or ``lose`` handles its items.
     """
 
     __slots__ = ("stage",)
@@ -33,14 +33,14 @@ class RegionDeaths:
         return dict(worker.held)
 
     def may_dismiss(self, index: int, *, was_starting: bool) -> bool:
-        """Whether the stage can do without a worker that has died and held nothing."""
+        """Return whether the stage can continue without a worker that has died and held no items."""
         stage = self.stage
         if stage.workers[index].is_retiring:
             return True
         return was_starting and not stage.may_replace and any(other != index for other in stage.size.active())
 
     def dismiss(self, index: int, now: float) -> None:
-        """Go on without a worker that has died and held nothing."""
+        """Continue without a worker that has died and held no items."""
         stage = self.stage
         worker = stage.workers[index]
         worker.leave()
@@ -50,9 +50,9 @@ class RegionDeaths:
         stage.lane.offer()
 
     def lose(self, index: int, records: dict[int, FailureRecord], now: float) -> bool:
-        """Fail the items held by a dead worker, or deal them again. Returns whether to replace it.
+        """Fail the items held by a dead worker, or send them again. Returns whether to replace the worker.
 
-        ``records`` has those that fail.
+        ``records`` contains the items that fail.
         """
         stage = self.stage
         if stage.cancelled:
@@ -65,7 +65,7 @@ class RegionDeaths:
         lost = [records[position] for position, held in worker.held.items() if not held.has_failed]
         for position in list(worker.held):
             stage.resolve(worker, position)
-        if worker.is_retiring and not stage.end_sent:  # the others take what it held
+        if worker.is_retiring and not stage.end_sent:  # the other workers take its items
             fresh = stage.workers[index] = WorkerState(worker.generation)
             fresh.leave()
             fresh.is_gone = True

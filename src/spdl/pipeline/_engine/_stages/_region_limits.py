@@ -1,4 +1,4 @@
-"""When failures in the workers of a region fail it: more than ``max_failures``, or not one call that succeeds."""
+"""Fails a region when its workers have more than ``max_failures`` failures, or not one successful call of a stage."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["RegionLimits"]
 
 
 class RegionLimits:
-    """All methods run under the engine's lock.
+    """Checks the failure limits of a region. All methods run under the engine's lock.
 
     Args:
-        node: The stage that is the region here.
+        node: Stage of the region.
     """
 
     __slots__ = ("budget", "may_all_fail", "node", "num_failures_seen", "seen", "stages")
@@ -76,7 +76,7 @@ class RegionLimits:
                 engine.fail(node, no_success(node.info, sums[1] - then[1], newest), now)
                 return True
         is_vain = num_failures and not any(sums[0] > then[0] for sums, then in zip(stages, before, strict=False))
-        if is_vain and not self.may_all_fail:  # calls that took their workers with them are in no report
+        if is_vain and not self.may_all_fail:  # calls that killed their worker are in no report
             newest = node.failures[-1] if node.failures else None
             engine.fail(node, no_success(node.info, num_failures, newest), now)
             return True

@@ -1,7 +1,7 @@
-"""How the number of a region's workers changes while it runs.
+"""Changes the number of a region's workers while it runs.
 
-A worker that is one too many is *retiring*: it is told of the end of the stream, as all are in the end. So it emits
-what it holds and reports the end; only then is it ended, and its place is free for another one.
+A surplus worker is *retiring*: it gets the end of the stream, as all workers do at the end. So it emits its remaining
+outputs and reports the end. Only then is it ended, and its index is free for another worker.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ __all__ = ["RegionSize"]
 
 
 class RegionSize:
-    """All methods run under the engine's lock.
+    """Tracks the number of workers of a region. All methods run under the engine's lock.
 
     Args:
-        workers: Those of the stage, which this changes.
-        waits_until_ready: Whether the workers of the start get items only when they are ready.
-        may_change: Whether whoever runs them can start more, and end some.
+        workers: Workers of the stage. This object changes them.
+        waits_until_ready: Whether the first workers get items only when they are ready.
+        may_change: Whether workers can be started and ended while the region runs.
     """
 
     __slots__ = ("may_change", "num_missing", "waits_until_ready", "workers")
@@ -33,7 +33,7 @@ class RegionSize:
         self.workers = workers
         self.waits_until_ready = waits_until_ready
         self.may_change = may_change
-        self.num_missing = 0  # workers that are to be started
+        self.num_missing = 0  # number of workers to start
 
     def begin(self, num_workers: int) -> None:
         """Set the number of workers, before the start."""
@@ -46,7 +46,7 @@ class RegionSize:
         return [index for index, worker in enumerate(self.workers) if not (worker.is_retiring or worker.ended)]
 
     def change(self, num_workers: int) -> None:
-        """Choose the workers that retire, those that are starting first, or how many are to be started."""
+        """Choose the workers to retire, beginning with those that are still starting, or how many workers to start."""
         active = self.active()
         last = sorted(active, key=lambda index: (self.workers[index].is_away, index), reverse=True)
         for index in last[: max(0, len(active) - num_workers)]:
@@ -59,7 +59,7 @@ class RegionSize:
         self.num_missing = num_missing
 
     def take_changes(self, *, may_grow: bool) -> list[tuple[Change, int]]:
-        """Return what is to be done, each with the index of a worker, and expect that it is."""
+        """Return the pending changes, each with the index of a worker. The caller must carry them out."""
         changes = []
         for index, worker in enumerate(self.workers):
             if not worker.is_retiring or worker.is_gone:
@@ -87,7 +87,7 @@ class RegionSize:
         return changes
 
     def give_up(self, changes: Sequence[tuple[Change, int]]) -> None:
-        """Forget the last workers that were to be started: they cannot be."""
+        """Forget the last workers to start, because they cannot be started."""
         for change, index in reversed(changes):
             if change is Change.ADD:
                 assert index == len(self.workers) - 1

@@ -1,4 +1,4 @@
-"""What a region's stage knows of its workers, and what it sends to them."""
+"""What a region's stage knows about its workers, and the messages that it sends to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Held", "Order", "WorkerState"]
 
-#: Types whose values are kept to name an item held by a dead worker. Of others, only the type: they may be large.
+#: Types whose values are kept, to name an item held by a dead worker. Of other items only the type is kept, because
+#: they may be large.
 _NAMED: Final = (bool, int, float, str)
 
 
@@ -26,15 +27,15 @@ class Held:
 
     def __init__(self, value: Any, origin: Origin, *, is_kept: bool) -> None:
         self.origin = origin
-        self.branch: Branch | None = None  # has had outputs and may have more
+        self.branch: Branch | None = None  # set if the item has had outputs and may have more
         self.name: Any = value if type(value) in _NAMED else type(value)
-        self.value = value if is_kept else None  # to deal it again if its worker dies
-        self.is_second = False  # a worker has died with it already
-        self.has_failed = False  # its failure is reported and counted; that it is consumed is not reported yet
-        self.has_failed_part = False  # the same of one of its outputs
+        self.value = value if is_kept else None  # kept to send it again if its worker dies
+        self.is_second = False  # a worker that held it has already died
+        self.has_failed = False  # its failure was reported and counted, but not yet that it is consumed
+        self.has_failed_part = False  # the same for one of its outputs
 
     def may_go_again(self) -> bool:
-        """Whether it is dealt again if its worker dies: for the first time, and nothing of it has been reported."""
+        """Return whether to send the item again if its worker dies: only once, and if nothing was reported about it."""
         return not (self.is_second or self.has_failed or self.has_failed_part or self.branch is not None)
 
     def describe(self) -> str:
@@ -70,10 +71,10 @@ class WorkerState:
         self.num_outward = 0  # transfers received and waiting for room
         self.num_credits = 0  # transfers emitted but not yet acknowledged
         self.is_away = False  # dead, or a replacement that is still starting: gets no items
-        self.end_told = False  # the end of the stream was sent to it: it takes no more items
+        self.end_told = False  # the end of the stream was sent to it; it takes no more items
         self.ended = False
-        self.is_retiring = False  # one too many: it is told of the end, and its place is free when it has ended
-        self.is_gone = False  # it has retired, or could not be started; whoever runs it has been told
+        self.is_retiring = False  # surplus: it gets the end of the stream, and its index is free when it has ended
+        self.is_gone = False  # it has retired, or could not be started, and the lane was notified
         self.num_dropped = 0
         self.num_calls = 0
         self.num_substituted = 0
@@ -82,11 +83,11 @@ class WorkerState:
         self.busy = 0.0
 
     def leave(self) -> None:
-        """Nothing more is expected of it."""
+        """Mark the worker as gone: no more messages are expected from it."""
         self.is_retiring = self.is_away = self.end_told = self.ended = True
 
     def take_origins(self, descent: Descent) -> list[Origin]:
-        """Return the origins of an output, in this pipeline. Positions that are wholly in it are held no more."""
+        """Return the origins of an output, in this pipeline. Positions that are only in it are no longer held."""
         origins: list[Origin] = [self.held.pop(position).origin for position in descent.whole]
         for position in descent.parts:
             held = self.held[position]
@@ -134,7 +135,7 @@ class WorkerState:
         self.stages = report.stages
 
     def take_back(self) -> list[Held]:
-        """Return the items that are dealt again now that the worker is dead, and hold them no more."""
+        """Remove and return the items to send again, after the death of the worker."""
         again = {position: held for position, held in self.held.items() if held.may_go_again()}
         for position, held in again.items():
             del self.held[position]
@@ -142,7 +143,7 @@ class WorkerState:
         return list(again.values())
 
     def note_failed(self, origin: object, *, is_part: bool = False) -> None:
-        """Note that the failure of an item is counted. ``origin``: as the worker describes it."""
+        """Record that the failure of an item was counted. ``origin``: as described by the worker."""
         if isinstance(origin, SourcePosition):
             held = self.held.get(origin.position)
             if held is not None and is_part:

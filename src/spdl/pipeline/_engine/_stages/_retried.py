@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["RemoteRetried", "retried"]
 
 _END: Final = object()
-#: Has no state: it neither changes the numbers that users draw, nor is the same in the children of a fork.
+#: Stateless: it does not change the user's random numbers, and gives different numbers in forked children.
 _JITTER: Final = random.SystemRandom()
 
 

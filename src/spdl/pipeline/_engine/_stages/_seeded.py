@@ -2,7 +2,7 @@
 
 When a call is claimed, its input is wrapped together with its place (``Placed``). So the place travels with the item
 to wherever the op runs: a thread, an executor, another process. There ``SeededOp`` computes the seed and calls the op.
-Stages without random numbers have neither, and do no work for it.
+Stages without random numbers use neither and have no cost.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ __all__ = ["SeededHookedGenerator", "SeededHookedOp", "SeededOp", "SeededStage",
 
 
 class SeededStage(CallStage):
-    """What all stages with random numbers have in common."""
+    """Base class of stages with random numbers."""
 
     def take(self, now: float) -> Ticket:
         ticket = super().take(now)
-        if type(ticket.value) is not Placed:  # it is, if this is the next step of a generator
+        if type(ticket.value) is not Placed:  # already wrapped if this is the next step of a generator
             ticket.value = Placed(ticket.value, self.engine.places.of(ticket.origin))
         return ticket
 
 
 @lru_cache
 def seeded(cls: type[CallStage]) -> type[CallStage]:
-    """Return the class of stages that are like ``cls`` and have random numbers."""
+    """Return a subclass of ``cls`` whose stages have random numbers."""
     return type(f"Seeded{cls.__name__}", (SeededStage, cls), {"__doc__": f"``{cls.__name__}`` with random numbers."})
 
 
 class SeededOp:
-    """Calls the user's op with an item and its random numbers. Pickles if the op does.
+    """Calls the user's op with an item and its random numbers. Pickles if the op pickles.
 
     Each call makes a new ``Rng``, so another attempt gets the same numbers again.
     """
@@ -62,7 +62,7 @@ class SeededOp:
 
 
 class SeededHookedOp:
-    """``HookedOp`` for such an op: hooks get the item as it is."""
+    """``HookedOp`` for an op with random numbers: hooks get the item without its place."""
 
     def __init__(self, info: StageInfo, hooks: list[Any], call: Callable[[Any], Any]) -> None:
         self.info = info
@@ -74,7 +74,7 @@ class SeededHookedOp:
 
 
 class SeededHookedGenerator:
-    """``HookedGenerator`` for such an op: hooks get the item as it is."""
+    """``HookedGenerator`` for an op with random numbers: hooks get the item without its place."""
 
     def __init__(self, info: StageInfo, hooks: list[Any], make: Callable[[Any], AsyncIterator[Any]]) -> None:
         self.info = info

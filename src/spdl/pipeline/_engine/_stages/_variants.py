@@ -213,7 +213,7 @@ class BatchedPathMerge(Node):
                 if first is not None and first.done == len(inboxes):
                     self.emit(self.pending.popleft(), now)
                     continue
-                if first is None and all(channel.items for channel in inboxes):  # collected: only marks are left
+                if first is None and all(channel.items for channel in inboxes):  # outputs are collected; marks are left
                     pending.popleft()
                     for channel in inboxes:
                         channel.take()
