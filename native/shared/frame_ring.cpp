@@ -11,10 +11,10 @@
 #include <cstring>
 #include <new>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "base/buffer.h"
+#include "base/spin.h"
 #include "shared/process.h"
 
 namespace spdl {
@@ -54,20 +54,6 @@ std::size_t page_size() noexcept { return static_cast<std::size_t>(::sysconf(_SC
 
 bool is_capacity(std::uint64_t capacity) noexcept {
   return std::has_single_bit(capacity) && capacity >= page_size() && capacity <= (std::uint64_t{1} << 30);
-}
-
-void relax() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-// With one processor the other side cannot go on while this one spins.
-bool has_processors() noexcept {
-  static const bool value = std::thread::hardware_concurrency() > 1;  // libstdc++ heeds the affinity
-  return value;
 }
 
 }  // namespace

@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <ctime>
 
+#include "base/spin.h"
+
 namespace spdl {
 namespace {
 
@@ -160,6 +162,20 @@ bool PostponingLock::try_lock() noexcept {
 }
 
 ParkingLock::Outcome PostponingLock::wait(std::optional<ParkingLock::Clock::time_point> deadline) noexcept {
+  if (has_processors()) {
+    auto end = ParkingLock::Clock::now() + kSpin;
+    if (deadline && *deadline < end) {
+      end = *deadline;
+    }
+    do {
+      for (int i = 0; i != 8; ++i) {
+        relax();
+      }
+      if (try_lock()) {
+        return Outcome::kTaken;
+      }
+    } while (ParkingLock::Clock::now() < end);
+  }
   const ParkingLock::Outcome outcome = lock_.wait(deadline);
   postponed.num_held += outcome == ParkingLock::Outcome::kTaken ? 1 : 0;
   return outcome;

@@ -71,11 +71,16 @@ class ParkingLock {
   Waiter* last_ = nullptr;
 };
 
-// A lock that the same thread takes and releases. Threads that it wakes meanwhile, by releasing a `ParkingLock` that they
-// wait for, wake up when this lock is free: they would find it taken, and sleep again.
+// A lock that is held for microseconds, and that the same thread takes and releases. Two things save switches of threads:
+// - Waiters spin for `kSpin` before they sleep. A no-op item of a pipeline took 34 us of wall time and 43 of CPU time
+//   without spinning, 35 and 50 with 5 us, 18 and 30 with 10, 16 and 27 with 15 (CPython 3.13t, two cores).
+// - Threads that its holder wakes by releasing a `ParkingLock` wake up when this lock is free: before, they would find it
+//   taken, and sleep again.
 class PostponingLock {
  public:
   using Outcome = ParkingLock::Outcome;
+
+  static constexpr std::chrono::microseconds kSpin{10};
 
   bool try_lock() noexcept;
   Outcome wait(std::optional<ParkingLock::Clock::time_point> deadline) noexcept;

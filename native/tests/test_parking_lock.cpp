@@ -14,7 +14,8 @@ namespace {
 
 using Outcome = ParkingLock::Outcome;
 
-void take(ParkingLock& lock) {
+template <typename Lock>
+void take(Lock& lock) {
   if (!lock.try_lock()) {
     while (lock.wait(std::nullopt) != Outcome::kTaken) {
     }
@@ -23,10 +24,10 @@ void take(ParkingLock& lock) {
 
 }  // namespace
 
-TEST_CASE("one thread at a time has a parking lock") {
+TEST_CASE_TEMPLATE("one thread at a time has the lock", Lock, ParkingLock, PostponingLock) {
   constexpr int kThreads = 4;
   constexpr int kTimes = 2000;
-  ParkingLock lock;
+  Lock lock;
   int counted = 0;
   {
     std::vector<std::jthread> threads;
@@ -41,6 +42,19 @@ TEST_CASE("one thread at a time has a parking lock") {
     }
   }
   CHECK(counted == kThreads * kTimes);
+  CHECK(!lock.is_locked());
+}
+
+TEST_CASE("a postponing lock that is held for long is waited for in vain until the deadline") {
+  PostponingLock lock;
+  take(lock);
+  std::jthread([&] {
+    const auto now = ParkingLock::Clock::now();
+    CHECK(lock.wait(now) == Outcome::kTimedOut);
+    CHECK(lock.wait(now + 3 * PostponingLock::kSpin) == Outcome::kTimedOut);
+    CHECK(ParkingLock::Clock::now() >= now + 3 * PostponingLock::kSpin);
+  }).join();
+  CHECK(lock.unlock());
   CHECK(!lock.is_locked());
 }
 

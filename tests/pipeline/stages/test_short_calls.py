@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure, build_pipeline
+from spdl.pipeline._engine._lanes import PoolLane
 from spdl.pipeline._engine._stages import _call
 from spdl.pipeline.defs import Merge, Pipe, PipelineConfig, SinkConfig, SourceConfig
 from tests.strategies.profiles import cases
@@ -71,6 +72,65 @@ def test_a_source_without_room_runs_short_calls(order: Any, num_stages: int, con
     for op in ops:
         assert len(op.names) == NUM
         assert len(set(op.names)) <= 2  # those of the source, and of the pool
+
+
+def pool_of(pipeline: Pipeline[Any]) -> PoolLane:
+    return next(lane for lane in pipeline._engine.lanes if isinstance(lane, PoolLane))
+
+
+def await_rest(pool: PoolLane) -> None:
+    """Wait until the source's thread and all workers sleep. Time passes by itself."""
+    while not pool.resting or pool.num_waking or len(pool.idle) < pool.num_started:
+        threading.Event().wait(0.001)
+
+
+def test_room_wakes_the_source_and_no_worker_for_short_calls() -> None:
+    """The source has to be woken anyway. A worker would have to wake it, and then both would take turns."""
+    op = Threads()
+    with nothing_left(), running(build_of(range(NUM), lambda b: b.pipe(op), sink=1), num_threads=2) as pipeline:
+        pool = pool_of(pipeline)
+        for item in range(100):  # by then, the calls are known to be short
+            assert pipeline.get_item(timeout=TIMEOUT) == item + 1
+        await_rest(pool)
+        num_before = len(op.names)
+        for item in range(100, 150):
+            assert pipeline.get_item(timeout=TIMEOUT) == item + 1
+            await_rest(pool)
+        assert not any(name.endswith("worker") for name in op.names[num_before:])
+
+
+def test_room_wakes_a_worker_for_calls_that_are_not_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread of a source that has no room stays free to go on with the source."""
+    monkeypatch.setattr(_call, "_CHEAP_CALL", 0.0)
+    op = Threads()
+    with nothing_left(), running(build_of(range(NUM), lambda b: b.pipe(op), sink=1), num_threads=2) as pipeline:
+        pool = pool_of(pipeline)
+        for item in range(100):
+            assert pipeline.get_item(timeout=TIMEOUT) == item + 1
+            await_rest(pool)
+        assert all(name.endswith("worker") for name in op.names)
+
+
+def test_a_source_that_is_woken_to_help_may_find_nothing_to_claim() -> None:
+    """What is ready goes to a worker if the pipeline has learnt meanwhile that the calls are not short."""
+    op = Threads()
+    with nothing_left(), running(build_of(range(NUM), lambda b: b.pipe(op), sink=1), num_threads=2) as pipeline:
+        pool = pool_of(pipeline)
+        for item in range(100):
+            assert pipeline.get_item(timeout=TIMEOUT) == item + 1
+        await_rest(pool)
+        with pipeline._engine.lock:
+            stage = pool.stages[0]
+            assert not stage.ready()
+            pipeline._engine.sink.inbox.take()  # wakes the source to help
+            assert not pool.resting
+            assert pool.num_waking == 1
+            stage.cheap_score = 0
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_call, "_CHEAP_CALL", 0.0)
+            for item in range(101, NUM // 2):
+                assert pipeline.get_item(timeout=TIMEOUT) == item + 1
+        await_rest(pool)
 
 
 def test_short_calls_fail_drop_and_multiply_as_others() -> None:

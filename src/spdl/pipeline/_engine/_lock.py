@@ -10,13 +10,16 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from typing import cast
+from typing import Final, cast
 
-__all__ = ["new_lock", "new_wake_up"]
+__all__ = ["WAITS_ARE_COMMON", "new_lock", "new_wake_up"]
+
+#: Whether a thread often finds the lock of the engine taken. With the GIL, only if its holder lost the GIL.
+WAITS_ARE_COMMON: Final = "t" in sys.abiflags
 
 new_lock: Callable[[], threading.Lock] = threading.Lock
 _new_parking: Callable[[], threading.Lock] = threading.Lock
-if sys.platform == "linux" and "t" in sys.abiflags:  # built without the GIL, also where it is enabled
+if sys.platform == "linux" and WAITS_ARE_COMMON:  # built without the GIL, also where it is enabled
     from spdl._processes._memory import ParkingLock, PostponingLock
 
     new_lock = cast("Callable[[], threading.Lock]", PostponingLock)

@@ -7,15 +7,17 @@ missing wake-ups:
 - Before a worker runs user code, it ensures that another worker is awake or waking if there is more to claim
   (``pass_on``). So work never waits for a call to return while a worker is idle.
 
-Workers are started on demand, by the same rules.
+Workers are started on demand, by the same rules. For a short call, the thread of a source that sleeps for lack of room
+is woken in place of a worker (``Helper``).
 """
 
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from spdl.pipeline._engine._lane import CallLane, OpenCall
+from spdl.pipeline._engine._lock import WAITS_ARE_COMMON
 from spdl.pipeline._engine._stages._call import CHEAP_SCORE
 from spdl.pipeline._engine._thread import EngineThread, Task
 from spdl.pipeline._engine._ticket import CallSource, Ticket
@@ -25,7 +27,14 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._joining import Joining
     from spdl.pipeline._engine._stages import SourceNode
 
-__all__ = ["PoolLane"]
+__all__ = ["Helper", "PoolLane"]
+
+
+class Helper(Protocol):
+    """The lane of a source whose thread sleeps for lack of room. It can run short calls in place of a worker."""
+
+    def wake_to_help(self) -> None:
+        """Wake the thread. It will decrement ``PoolLane.num_waking`` and claim a call. Under the lock."""
 
 
 class PoolLane(CallLane):
@@ -40,6 +49,7 @@ class PoolLane(CallLane):
         self.num_started = 0
         self.num_names = 0  # several workers may be starting at once
         self.idle: list[EngineThread] = []
+        self.resting: list[Helper] = []
         self.work = Task(engine.thread_died, self._work)
         self.num_waking = 0  # woken or started, and has not acquired the lock yet
         self.is_claiming = False
@@ -56,10 +66,21 @@ class PoolLane(CallLane):
         if self.is_claiming:
             self.was_offered = True
         elif self.idle and not self.num_waking and source.ready():
-            self._wake()
+            self._wake_for(source)
 
     def cancel_calls(self, source: CallSource) -> None:
         """Mark running calls as cancelled. They cannot be interrupted; their results are discarded."""
+
+    def _wake_for(self, source: CallSource) -> None:
+        """Wake a thread for a call that is ready: if the call is short, a helper if there is one, otherwise a worker.
+
+        A helper must be woken soon in any case. If a worker makes room for it, the two take turns for every few items.
+        """
+        if self.resting and source.cheap_score >= CHEAP_SCORE:
+            self.num_waking += 1
+            self.resting.pop().wake_to_help()
+        else:
+            self._wake()
 
     def _wake(self) -> None:
         self.num_waking += 1
@@ -105,7 +126,7 @@ class PoolLane(CallLane):
         if self.idle:
             for stage in self.stages:
                 if stage.ready():
-                    self._wake()
+                    self._wake_for(stage)
                     break
             return False
         if self.num_started < self.num_threads:
@@ -114,8 +135,11 @@ class PoolLane(CallLane):
             return True
         return False
 
-    def finish(self, ticket: Ticket, now: float) -> None:
-        """Complete a call that a source thread has run, and wake a worker for what became ready."""
+    def finish(self, ticket: Ticket, now: float) -> bool:
+        """Complete a call that a source thread has run.
+
+        Returns whether there may be something to claim: then the caller claims it, or calls ``wake_for_rest``.
+        """
         stage = ticket.stage
         was_full = self.busy >= self.num_threads
         self.was_offered = False
@@ -127,15 +151,14 @@ class PoolLane(CallLane):
         finally:
             self.is_claiming = False
         self.busy -= 1
-        if was_full or self.was_offered or stage.ready():
-            self.wake_for_rest()
+        return was_full or self.was_offered or stage.ready()
 
     def wake_for_rest(self) -> None:
-        """Wake a worker for work that the caller cannot take itself."""
+        """Wake a thread for a call that the caller does not claim itself."""
         if self.idle and not self.num_waking and self.busy < self.num_threads:
             for stage in self.stages:
                 if stage.ready():
-                    self._wake()
+                    self._wake_for(stage)
                     return
 
     def lose_call(self, ticket: Ticket) -> bool:
@@ -229,6 +252,7 @@ class PoolLane(CallLane):
                     if was_waking:
                         self.num_waking -= 1
                         was_waking = False
+                        now = perf_counter()  # the call that it claims has not waited for the lock
                     may_be_more = True  # whether there may be something to claim after this
                     if ticket is not None:
                         stage = ticket.stage
@@ -244,6 +268,9 @@ class PoolLane(CallLane):
                     if ticket is not None:
                         if may_be_more:
                             must_start = self.pass_on()
+                        if self.num_waking or WAITS_ARE_COMMON:
+                            # Waking a thread, or waiting for the lock, takes longer than a short call.
+                            ticket.started = perf_counter()
                     elif self.stopping:
                         break
                     else:

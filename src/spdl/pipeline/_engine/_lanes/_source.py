@@ -4,7 +4,7 @@ When there is no room for another item, the thread helps: it runs calls that are
 switch, in place of an idle worker, so that never more than ``num_threads`` calls run. A switch costs about 25 us on the
 machines measured, a no-op stage 2 us; with two items between two stages, the engine would otherwise switch for every
 third item. The thread helps only while it is idle, and only in stages whose calls all take less than 20 us; a long call
-ends the helping.
+ends the helping. While it sleeps for lack of room, a short call that becomes ready wakes it and not a worker.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from spdl._reports import log
 from spdl.pipeline._engine._failures import as_stage_failure
 from spdl.pipeline._engine._joining import RunningCall
 from spdl.pipeline._engine._lane import Lane, OpenCall, Rank
+from spdl.pipeline._engine._lock import WAITS_ARE_COMMON
 from spdl.pipeline._engine._stages._call import CHEAP_SCORE
 from spdl.pipeline._engine._stages._source import SourceNode
 from spdl.pipeline._engine._thread import EngineThread, Task
@@ -55,6 +56,8 @@ class SourceLane(Lane):
         self._passes: Generator[None, None, None] | None = None  # the body of the thread; it sleeps at each ``yield``
         self._is_collected = False  # collected with the engine while the thread slept
         self._num_helped = 0
+        self._is_called = False  # woken to help, although there may be no room
+        self._is_more = False  # after a call: there may be something else to claim
         self._is_waiting = False  # in ``next``, for others
 
     def start(self) -> None:
@@ -137,8 +140,16 @@ class SourceLane(Lane):
                 counters.other_time -= now - began  # ``next`` adds it when it returns
 
     def _wake(self) -> None:
-        """Under the lock."""
+        """Wake the thread because there is room. Under the lock."""
         assert self.thread is not None
+        self.pool.resting.remove(self)
+        self.thread.wake(self._work)
+
+    def wake_to_help(self) -> None:
+        """Wake the thread for a short call that is ready. Under the lock."""
+        assert self.thread is not None
+        self.node.waiting = None
+        self._is_called = True
         self.thread.wake(self._work)
 
     def _iterate(self, thread: EngineThread) -> Generator[None, None, None]:
@@ -193,6 +204,8 @@ class SourceLane(Lane):
                         pass
                     elif not items and (ticket := pool.accept_cheap(node, value, now)) is not None:
                         self._run_cheap(thread, ticket, must_start=not pool.idle and pool.pass_on())
+                        if self._is_more:
+                            pool.wake_for_rest()
                     else:
                         node.emit(value, now)
                         if len(items) > capacity and not node.has_room():
@@ -241,14 +254,22 @@ class SourceLane(Lane):
     def _help(self, thread: EngineThread) -> bool | None:
         """Run cheap calls until there is room. Returns False if stopped, ``None`` if the thread must sleep.
 
-        Called with the lock held; releases it in between. ``_num_helped`` is 0 at first.
+        Called with the lock held; releases it in between. ``_num_helped`` is 0 at first. The thread leaves nothing
+        unclaimed behind: whenever it returns, it wakes a worker for what is ready.
         """
         node, pool = self.node, self.pool
         thread.in_source = False
         now = perf_counter()
+        must_claim, self._is_called = self._is_called, False
+        if must_claim:
+            pool.num_waking -= 1
+            self._num_helped = 0
         # Once helping, it continues until its channel is empty: then items can bypass the channel (see
         # ``_one_pass``). The limit keeps it from working only for other sources.
-        while not node.ended and (not node.has_room() or (0 < self._num_helped < _MAX_HELPED and node.out.items)):
+        while not node.ended and (
+            must_claim or not node.has_room() or (0 < self._num_helped < _MAX_HELPED and node.out.items)
+        ):
+            must_claim = False
             ticket = pool.claim_cheap(now)
             if ticket is not None:
                 self._num_helped += 1
@@ -258,7 +279,9 @@ class SourceLane(Lane):
                 break
             pool.wake_for_rest()
             node.waiting = self._wake
+            pool.resting.append(self)
             return None
+        pool.wake_for_rest()
         thread.in_source = True
         return not node.ended
 
@@ -272,6 +295,8 @@ class SourceLane(Lane):
         thread.ticket = ticket
         while True:
             stage = ticket.stage
+            if pool.num_waking or WAITS_ARE_COMMON:  # see ``PoolLane._work``
+                ticket.started = perf_counter()
             lock.release()
             try:
                 if must_start:
@@ -287,7 +312,7 @@ class SourceLane(Lane):
                 self.engine.broken(exc)
                 break
             must_start = stage.ready() and pool.pass_on()
-        pool.finish(ticket, now)
+        self._is_more = pool.finish(ticket, now)
         thread.ticket = None
         thread.in_source = True
         return now
