@@ -1,6 +1,6 @@
-"""Replace ``torch.utils.data.DataLoader`` with a pipeline: threads call the ``__getitem__`` of the data set, in order.
+"""Replace ``torch.utils.data.DataLoader`` with a pipeline: threads call the ``__getitem__`` of the dataset, in order.
 
-A map-style data set needs no change. The indices are the source, ``__getitem__`` is the op, and
+A map-style dataset needs no change. The indices are the source, ``__getitem__`` is the op, and
 ``output_order="input"`` keeps the order of the sampler, in whatever order the calls finish. ``__getitem__`` must be
 thread-safe. Here it is, because each call opens its own file. Use a library that releases the GIL to decode.
 """

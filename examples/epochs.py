@@ -13,7 +13,7 @@ NUM_EPOCHS = 3
 
 
 class ShuffledIndices:
-    """The indices of a data set, in a different order in each epoch. All runs have the same orders."""
+    """The indices of a dataset, in a different order in each epoch. All runs have the same orders."""
 
     def __init__(self, size: int) -> None:
         self.size = size

@@ -1,6 +1,6 @@
 """Move from ``torch.utils.data.DataLoader`` to a pipeline, in steps that give the same batches in the same order.
 
-0. The old code: a data set that opens pictures with Pillow, and torch's loader with worker processes.
+0. The old code: a dataset that opens pictures with Pillow, and torch's loader with worker processes.
 1. Change only the loader: ``get_pytorch_dataloader(..., workers="thread")``. Nothing is pickled and no process is
    started, so the first batch arrives sooner.
 2. Write the same steps as a pipeline: sampler, ``__getitem__``, ``aggregate``, ``collate_fn``. You can now add stages

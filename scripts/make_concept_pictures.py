@@ -115,9 +115,9 @@ def life_of_an_item() -> Drawing:
 
 def threads_and_processes() -> Drawing:
     """What is copied by worker processes, and what threads share."""
-    d = Drawing(760, 330, "Threads share the data set and the batch; worker processes copy both")
+    d = Drawing(760, 330, "Threads share the dataset and the batch; worker processes copy both")
     d.frame(10, 10, 360, 310, "threads: one process")
-    d.box(40, 50, 300, 44, "the data set, once", kind="store")
+    d.box(40, 50, 300, 44, "the dataset, once", kind="store")
     for k in range(3):
         d.box(40 + 104 * k, 140, 92, 44, f"thread {k + 1}")
         d.arrow((86 + 104 * k, 94), (86 + 104 * k, 140))

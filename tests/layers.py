@@ -309,7 +309,7 @@ SHARED = {
         for user in ("spdl.pipeline", "spdl.source", "spdl.dataloader")
         for module in RESUME
     },
-    ("spdl.dataloader", f"{R}._values"): "states of samplers and data sets inside that of a loader",
+    ("spdl.dataloader", f"{R}._values"): "states of samplers and datasets inside that of a loader",
     ("spdl.pipeline", f"{R}._values"): "states of sources inside that of a pipeline",
     **{
         (user, f"{R}._elastic"): "a pipeline, or a loader, takes its share of the states of all ranks"

@@ -164,7 +164,7 @@ def migration() -> str:
     lines = head(["images/s, batches of 64; workers or threads", *map(str, WORKERS)])
     titles = {
         TORCH: "torch's DataLoader",
-        "drop-in": 'the same data set, `workers="thread"`',
+        "drop-in": 'the same dataset, `workers="thread"`',
         LAST: "`load_image_batch`",
     }
     for peer, title in titles.items():
@@ -262,7 +262,7 @@ def headlines() -> str:
 
 
 def resume() -> str:
-    """What resuming adds, in CPU time of rounds; what a state costs; and a first batch in the middle of a data set."""
+    """What resuming adds, in CPU time of rounds; what a state costs; and a first batch in the middle of a dataset."""
     stored = read("resume")
     cases = stored.cases
     off = f"{_OURS}-off"

@@ -15,6 +15,7 @@ __all__ = ["CONTEST", "MISSING", "NUM_THREADS", "contest_with", "free_threaded_p
 
 GIL, FREE = "gil", "free"
 NUM_THREADS = (1, 2, 4, 8, 16)
+NUM_PLAIN = (1, 2)
 NUM_BUSY = 4
 MISSING = (
     "There is no free-threaded Python to compare with: set SPDL_FREE_THREADED_PYTHON to one that has NumPy and for "
@@ -49,6 +50,15 @@ def make_cases(folder: Path, is_quick: bool) -> Sequence[Case]:
         ),
         *(
             Case(
+                f"plain-{threads}",
+                f"the same without SPDL: {threads} plain threads",
+                {"num_threads": threads, "num_items": num_python},
+                per=num_python,
+            )
+            for threads in NUM_PLAIN
+        ),
+        *(
+            Case(
                 f"images-{threads}",
                 f"batches of 8 photographs, {threads} threads",
                 photos(threads),
@@ -74,6 +84,12 @@ def make_cases(folder: Path, is_quick: bool) -> Sequence[Case]:
 
 REQUIRED: tuple[Required, ...] = (
     Ratio("Python without the GIL: 1 thread / 2 threads", ("python-1", FREE), ("python-2", FREE), at_least=1.8),
+    Ratio(
+        "Python without the GIL, 2 threads: pipeline / plain threads",
+        ("python-2", FREE),
+        ("plain-2", FREE),
+        at_most=1.1,
+    ),
     Ratio("no-op item beside other load: without the GIL / with", ("noop-busy", FREE), ("noop-busy", GIL), at_most=2.0),
     Ratio("no-op item while polled: without the GIL / with", ("noop-polled", FREE), ("noop-polled", GIL), at_most=2.0),
 )

@@ -1,4 +1,4 @@
-"""The pipelines, on either interpreter."""
+"""The pipelines, and plain threads that do the same, on either interpreter."""
 
 import subprocess
 import sys
@@ -53,8 +53,25 @@ def _make(case: str, data: dict[str, Any]) -> Pipeline[Any]:
     return builder.add_sink(2 * threads).build(num_threads=threads)
 
 
+def _plain(threads: int, num_items: int) -> list[int]:
+    """The same work in threads that share nothing but the list of results: each has a part of the numbers."""
+    results: list[list[int]] = [[] for _ in range(threads)]
+
+    def work(part: int) -> None:
+        results[part] = [_python(item) for item in range(part, num_items, threads)]
+
+    workers = [threading.Thread(target=work, args=(part,)) for part in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return [item for part in results for item in part]
+
+
 def prepare(case: str, data: dict[str, Any]) -> Callable[[], list[Any]]:
     def call() -> list[Any]:
+        if case.startswith("plain"):
+            return _plain(data["num_threads"], data["num_items"])
         pipeline = _make(case, data)
         with pipeline.auto_stop():
             return list(pipeline)
@@ -111,6 +128,9 @@ def measure(case: str, data: dict[str, Any], num_calls: int) -> dict[str, float]
     with _busy(data.get("num_busy", 0)):
         cpu, wall = cpu_seconds(), perf_counter()
         for _ in range(num_calls):
+            if case.startswith("plain"):
+                _plain(data["num_threads"], data["num_items"])
+                continue
             pipeline = _make(case, data)
             with pipeline.auto_stop(), _polled(pipeline, data.get("num_polling", 0)):
                 for _ in pipeline:

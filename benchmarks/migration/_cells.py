@@ -37,7 +37,7 @@ class Loader:
 LOADERS = (
     Loader(TORCH, "torch.utils.data.DataLoader", "torch_loader", has_samples=True),
     Loader("drop-in", 'step 1: get_pytorch_dataloader, workers="thread"', "drop_in"),
-    Loader("threads", "steps 1 and 2: data set in threads, default_collate", "threads", has_samples=True),
+    Loader("threads", "steps 1 and 2: dataset in threads, default_collate", "threads", has_samples=True),
     # FFmpeg's scaler and its conversion of colours differ from Pillow's. Half a pixel stays above 28 dB, a whole
     # one and another order of channels do not (benchmarks/images).
     Loader("frames", "step 3: spdl.io, frame by frame", "io_frames", least_psnr=28.0),

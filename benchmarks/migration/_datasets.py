@@ -1,4 +1,4 @@
-"""The data sets of a torch user. Only the last step of the migration changes this code."""
+"""The datasets of a torch user. Only the last step of the migration changes this code."""
 
 from pathlib import Path
 from typing import Any

@@ -64,7 +64,7 @@ def table(result: Result, measure: str, cells: list[Cell]) -> str:
 
 
 def auto_table(result: Result) -> str:
-    """Data sets by kinds of workers, with the reason for the choice in the last round."""
+    """Datasets by kinds of workers, with the reason for the choice in the last round."""
     lines = head(["seconds of an epoch", *(f'`workers="{mode}"`' for mode in MODES)])
     said = []
     for dataset in AUTO_DATASETS:

@@ -22,7 +22,7 @@ PEERS = (
     Peer("webdataset", f"{_ADAPTERS}.webdataset_samples", _WEBDATASET),
 )
 
-#: Shards of a data set; more than are open at a time.
+#: Shards of a dataset; more than are open at a time.
 NUM_SHARDS = 24
 
 

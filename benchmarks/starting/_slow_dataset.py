@@ -1,4 +1,4 @@
-"""A data set whose module has slow imports other than torch, as is common."""
+"""A dataset whose module has slow imports other than torch, as is common."""
 
 import time
 

@@ -2,7 +2,7 @@
 
     python benchmarks/starting/run.py [--quick] [--rounds N] [--peers A,B] [--json PATH] [--require]
 
-The epoch has 16 batches that take no time, from workers that are started for it, of a data set whose module takes 0.3 s
+The epoch has 16 batches that take no time, from workers that are started for it, of a dataset whose module takes 0.3 s
 to import. Each contestant has its own process, and they take turns. Outputs are compared first. See README.md.
 """
 

@@ -61,7 +61,7 @@ struct ExactFilterWeights : FilterPositions {
 void make_weights(const Axis& axis, FilterWeights& into);
 void make_weights(const Axis& axis, ExactFilterWeights& into);
 
-// A cache of the last few tables. Pictures of a data set have few different sizes, and computing weights costs as much
+// A cache of the last few tables. Pictures of a dataset have few different sizes, and computing weights costs as much
 // as resampling; if each picture is cropped differently, at least the memory is reused. One thread per object.
 class FilterWeightsCache {
  public:

@@ -163,7 +163,7 @@ def test_server_of_downloads(reader: Path) -> None:
 
 
 def test_hugging_face(reader: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A data set on the disk and a stream, both resumed."""
+    """A dataset on the disk and a stream, both resumed."""
     pytest.importorskip("datasets")
     pytest.importorskip("torch")
     data.put("hugging-face", reader)

@@ -1,4 +1,4 @@
-"""Data sets for what worker processes that are forked from a template have in common, and what not."""
+"""Datasets for what worker processes that are forked from a template have in common, and what not."""
 
 import multiprocessing
 import os

@@ -46,7 +46,7 @@ def test_statistics_do_not_keep_an_iteration_alive() -> None:
 
 
 class Slow:
-    """A data set that its consumer has to wait for."""
+    """A dataset that its consumer has to wait for."""
 
     def __len__(self) -> int:
         return 12

@@ -1,4 +1,4 @@
-"""Samplers and data sets of others, in pipelines and loaders that are resumed."""
+"""Samplers and datasets of others, in pipelines and loaders that are resumed."""
 
 import json
 from collections.abc import Callable

@@ -158,7 +158,7 @@ def as_list(batch: list[Any]) -> list[Any]:
 
 @pytest.mark.slow
 def test_a_torch_loader_reads_it(root: Path) -> None:
-    """As its data set, shuffled by it or by a sampler."""
+    """As its dataset, shuffled by it or by a sampler."""
     pytest.importorskip("torch")
     dataset = ImageFolder(root, load=os.path.basename)
     loader = get_pytorch_dataloader(dataset, batch_size=4, shuffle=True, workers="thread", collate_fn=as_list)

@@ -371,7 +371,7 @@ class TestSampler:
 
     @pytest.mark.parametrize("drops", [True, False])
     def test_size_is_limited_by_that_of_len(self, drops: bool) -> None:
-        """The largest data set that has a length, dealt to as many ranks as there can be."""
+        """The largest dataset that has a length, dealt to as many ranks as there can be."""
         sampler = DistributedKeyedSampler(LARGEST, rank=1, world_size=2, ddp_drop_last_distributed_round=drops)
         assert len(sampler) == 2**62 - 1
         assert all(0 <= index < LARGEST for index in itertools.islice(sampler, 1000))

@@ -37,7 +37,7 @@ def quiet(sampler: Any, n: int, **options: Any) -> Any:
 @cases(40)
 @given(n=st.integers(1, 200), world_size=st.integers(1, 20))
 def test_ranks_share_nothing_and_have_all(sampler: Any, n: int, world_size: int) -> None:
-    """Without drop, the ranks' indices are those of the data set, each once, and lengths differ by one at most."""
+    """Without drop, the ranks' indices are those of the dataset, each once, and lengths differ by one at most."""
     ranks = [
         quiet(sampler, n, rank=rank, world_size=world_size, ddp_drop_last_distributed_round=False)
         for rank in range(world_size)
@@ -328,7 +328,7 @@ class TestRandom:
             DistributedRandomSampler(8, **{"rank": 0, "world_size": 1, **options})
 
     def test_few_draws_of_many_items(self) -> None:
-        """The data set may be of any size, as long as the draws are few."""
+        """The dataset may be of any size, as long as the draws are few."""
         made = DistributedRandomSampler(2**63 - 1, rank=0, world_size=1, num_draws=4)
         assert len({int(index) for index in made}) == 4
 

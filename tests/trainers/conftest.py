@@ -46,13 +46,13 @@ def endless_loader(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def damaged_loader() -> Any:
-    """One whose data set raises an ``OSError`` for the second sample of its fourth batch."""
+    """One whose dataset raises an ``OSError`` for the second sample of its fourth batch."""
     return _imported("loading", "torch").of_damaged_samples()
 
 
 @pytest.fixture
 def make_thread_loader() -> Callable[..., Any]:
-    """The one with the parts of torch's loader: data set, sampler, batch sampler."""
+    """The one with the parts of torch's loader: dataset, sampler, batch sampler."""
     return _loader("thread")
 
 

@@ -27,7 +27,7 @@ class Written(nn.Module):
 
 
 class LoadersGiven(Trainer):
-    """What a user writes: loaders in place of data sets, and the methods that would make loaders return them."""
+    """What a user writes: loaders in place of datasets, and the methods that would make loaders return them."""
 
     def get_train_dataloader(self) -> Any:
         return self.train_dataset

@@ -1,4 +1,4 @@
-"""A tiny data set and the loaders of ours that the trainers are given. Needs torch."""
+"""A tiny dataset and the loaders of ours that the trainers are given. Needs torch."""
 
 from collections.abc import Callable, Iterator
 from itertools import count

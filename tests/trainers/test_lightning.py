@@ -84,7 +84,7 @@ def test_failure_of_the_model_leaves_nothing(make_loader: Make, in_lightning: An
 
 
 def test_failure_of_the_dataset_is_that_of_the_training(damaged_loader: Any, in_lightning: Any, tmp_path: Path) -> None:
-    """``fit`` raises what the data set raised, after the batches before it."""
+    """``fit`` raises what the dataset raised, after the batches before it."""
     model = in_lightning.Written()
     with pytest.raises(OSError, match="sample 13 is damaged"):
         in_lightning.make_trainer(tmp_path, max_epochs=1).fit(model, damaged_loader)

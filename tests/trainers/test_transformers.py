@@ -61,7 +61,7 @@ def test_gradients_accumulate(make_loader: Make, in_transformers: Any, tmp_path:
 
 
 def test_number_of_examples_is_that_of_the_dataset(make_loader: Make, in_transformers: Any, tmp_path: Path) -> None:
-    """``Trainer`` takes it from the loader's data set; where there is none it estimates from the number of batches."""
+    """``Trainer`` takes it from the loader's dataset; where there is none it estimates from the number of batches."""
     loader = make_loader()
     trainer = in_transformers.make_trainer(
         tmp_path, in_transformers.Written(), loader, per_device_train_batch_size=BATCH_SIZE
@@ -82,7 +82,7 @@ def test_failure_of_the_model_leaves_nothing(make_loader: Make, in_transformers:
 def test_failure_of_the_dataset_is_that_of_the_training(
     damaged_loader: Any, in_transformers: Any, tmp_path: Path
 ) -> None:
-    """``train`` raises what the data set raised, after the batches before it."""
+    """``train`` raises what the dataset raised, after the batches before it."""
     model = in_transformers.Written()
     with pytest.raises(OSError, match="sample 13 is damaged"):
         in_transformers.make_trainer(tmp_path, model, damaged_loader, num_train_epochs=1).train()

@@ -1,4 +1,4 @@
-"""Step 1, a change of one line: the same data set and the same arguments for another loader."""
+"""Step 1, a change of one line: the same dataset and the same arguments for another loader."""
 
 from collections.abc import Iterable
 from typing import Any

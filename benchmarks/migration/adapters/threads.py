@@ -1,4 +1,4 @@
-"""Steps 1 and 2: the data set as it is, called by threads; then batches by ``aggregate`` and ``default_collate``."""
+"""Steps 1 and 2: the dataset as it is, called by threads; then batches by ``aggregate`` and ``default_collate``."""
 
 from collections.abc import Iterable
 from typing import Any

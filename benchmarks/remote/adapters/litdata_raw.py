@@ -1,4 +1,4 @@
-"""LitData's data set of raw files, which fetches a batch at a time by asynchronous calls of obstore.
+"""LitData's dataset of raw files, which fetches a batch at a time by asynchronous calls of obstore.
 
 Look-ahead and its cache are off, so that every object is fetched once per turn, as by the others. nginx has no lists of
 objects, so the index is given.

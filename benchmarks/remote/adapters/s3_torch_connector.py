@@ -1,4 +1,4 @@
-"""s3torchconnector's client, which its data sets use, with one client for all threads. nginx checks no signatures."""
+"""s3torchconnector's client, which its datasets use, with one client for all threads. nginx checks no signatures."""
 
 from collections.abc import Callable
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""The data set of the steps, which all loaders have: a sample is a hash, which releases the GIL."""
+"""The dataset of the steps, which all loaders have: a sample is a hash, which releases the GIL."""
 
 import hashlib
 from typing import Any

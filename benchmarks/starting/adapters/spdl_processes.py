@@ -1,4 +1,4 @@
-"""SPDL's loader with worker processes, forked from a template process that has imported the data set's module."""
+"""SPDL's loader with worker processes, forked from a template process that has imported the dataset's module."""
 
 from collections.abc import Callable
 from typing import Any

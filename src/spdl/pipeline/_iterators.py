@@ -24,7 +24,7 @@ class PipelineIterator(Iterator[T]):
     """Iterates over the rest of the stream or epoch. Once exhausted, it stays exhausted.
 
     A failure does not exhaust it: every further ``next`` raises the failure. An iterator that is made after another one
-    has reached the end of the stream is *late*: it raises, because it would otherwise look like an empty data set.
+    has reached the end of the stream is *late*: it raises, because it would otherwise look like an empty dataset.
 
     For code that reads ahead for the user it implements ``spdl.dataloader._holding.Holding``.
     """

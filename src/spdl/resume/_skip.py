@@ -102,7 +102,7 @@ def _skipped_of_loader(document: Document, batches: range) -> Document:
     if epoch is None:
         raise _refusal("it is that of a loader between epochs, which has no batches yet. Take it after the first batch")
     if epoch["streams"]:
-        raise _refusal("the data set of the loader is iterable or has a state, so its batches cannot be left out")
+        raise _refusal("the dataset of the loader is iterable or has a state, so its batches cannot be left out")
     size, length = _loader_shape(found)
     taken, above = epoch["taken"], set(epoch["above"])
     num_left = sys.maxsize if length is None else length - taken - len(above)

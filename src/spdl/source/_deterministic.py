@@ -1,4 +1,4 @@
-"""``DistributedDeterministicSampler``: the indices of a data set in ascending order, distributed over the ranks."""
+"""``DistributedDeterministicSampler``: the indices of a dataset in ascending order, distributed over the ranks."""
 
 import warnings
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ class DistributedDeterministicSampler(Sampler[int]):
     It can be indexed (``sampler[position]``), and has a state.
 
     Args:
-        n: Number of items in the data set.
+        n: Number of items in the dataset.
         rank: Rank of this process: ``torch.distributed.get_rank()``.
         world_size: Number of ranks: ``torch.distributed.get_world_size()``.
         ddp_drop_last_distributed_round: Drop the remainder, so that all ranks make the same number of steps; a

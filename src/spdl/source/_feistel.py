@@ -8,7 +8,7 @@ Source: the rounds are those of Luby and Rackoff, "How to construct pseudorandom
 functions" (SIAM J. Comput. 1988). The two halves are changed alternately, so that they may differ in length (Lucks,
 "Faster Luby-Rackoff ciphers", FSE 1996; also FF1 of NIST SP 800-38G). One half has any size and is changed by addition
 modulo this size, and values beyond the domain go through again until they are inside; both from Black and Rogaway,
-"Ciphers with arbitrary finite domains" (CT-RSA 2002). Shuffling data sets in this way is from Mitchell et al.,
+"Ciphers with arbitrary finite domains" (CT-RSA 2002). Shuffling datasets in this way is from Mitchell et al.,
 "Bandwidth-optimal random shuffling for GPUs" (ACM Trans. Parallel Comput. 2022). The round function is a multiplicative
 hash like MurmurHash3's finaliser, with a different multiplier in each round. Keys come from SHAKE-256 (FIPS 202).
 

@@ -25,7 +25,7 @@ class ImageFolder(Sequence[tuple[T, int]], Generic[T]):
 
     Classes are the names of the folders, sorted, and images are sorted by folder and name, as in torchvision's
     ``ImageFolder``. Names that begin with a dot are ignored. The folders are listed once, by the constructor. It works
-    as a source, and as the data set of ``get_pytorch_dataloader``; for the latter, ``load`` converts each path to the
+    as a source, and as the dataset of ``get_pytorch_dataloader``; for the latter, ``load`` converts each path to the
     sample to collate.
 
     .. code-block:: python

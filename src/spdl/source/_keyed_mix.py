@@ -23,7 +23,7 @@ _BLOCKS = -1
 
 
 class Indexed(Protocol[T_co]):
-    """A source that can be mixed: lists, data sets, samplers, permutations, ranges."""
+    """A source that can be mixed: lists, datasets, samplers, permutations, ranges."""
 
     def __len__(self) -> int: ...
 
@@ -51,7 +51,7 @@ class KeyedMix(Sampler[T]):
 
     .. code-block:: python
 
-        code, books, web = range(10**6), range(10**7), range(10**9)  # or data sets
+        code, books, web = range(10**6), range(10**7), range(10**9)  # or datasets
         mix = KeyedMix([code, books, web], [2, 3, 5], at_end="repeat", seed=0, rank=rank, world_size=world_size)
         mix[0], mix[5 * 10**8]
 

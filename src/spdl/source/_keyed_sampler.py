@@ -19,7 +19,7 @@ _REPLACEMENTS: Final = 0x082EFA98EC4E6C89
 
 
 class DistributedKeyedSampler(Sampler[int]):
-    """All indices of a data set in random order, in constant memory; each rank gets every ``world_size``-th index.
+    """All indices of a dataset in random order, in constant memory; each rank gets every ``world_size``-th index.
 
     .. code-block:: python
 
@@ -33,7 +33,7 @@ class DistributedKeyedSampler(Sampler[int]):
     ``sampler[position]`` is computed, and a state is a number.
 
     Args:
-        n: Number of items in the data set, up to 2**63 - 1.
+        n: Number of items in the dataset, up to 2**63 - 1.
         rank: Rank of this process: ``torch.distributed.get_rank()``.
         world_size: Number of ranks: ``torch.distributed.get_world_size()``.
         seed: Seed of the run: any integer.
@@ -76,7 +76,7 @@ class DistributedKeyedSampler(Sampler[int]):
     def replacement(self, position: int) -> int:
         """Return the item that replaces a lost one: a function of seed, epoch and the position of the replacement.
 
-        It may be any item of the data set, also one of another rank. If it is lost too, it is replaced in the same way.
+        It may be any item of the dataset, also one of another rank. If it is lost too, it is replaced in the same way.
 
         Args:
             position: A global position after those of the epoch: ``num_global`` or more.

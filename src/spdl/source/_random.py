@@ -18,7 +18,7 @@ __all__ = ["DistributedRandomSampler"]
 
 
 class DistributedRandomSampler(Sampler[Any]):
-    """Indices of a data set in random order; each rank gets every ``world_size``-th index.
+    """Indices of a dataset in random order; each rank gets every ``world_size``-th index.
 
     .. code-block:: python
 
@@ -31,12 +31,12 @@ class DistributedRandomSampler(Sampler[Any]):
     Each iteration draws again from the seed: the order is the same until ``shuffle`` sets another seed.
     No global random state is used.
 
-    The indices of all ranks are drawn at once and take 8 bytes each. For large data sets, use
+    The indices of all ranks are drawn at once and take 8 bytes each. For large datasets, use
     :class:`DistributedKeyedSampler`. Indexing (``sampler[position]``) draws all indices once and keeps them until
     ``shuffle``.
 
     Args:
-        n: Number of items in the data set.
+        n: Number of items in the dataset.
         rank: Rank of this process: ``torch.distributed.get_rank()``.
         world_size: Number of ranks: ``torch.distributed.get_world_size()``.
         num_draws: Number of indices that all ranks together draw; ``None``: ``n``. May exceed ``n`` only with

@@ -6,7 +6,7 @@ __all__ = ["check_size", "share_of"]
 
 
 def check_size(n: object) -> int:
-    """Get the number of items of a data set.
+    """Get the number of items of a dataset.
 
     Raises:
         TypeError: The value is not an integer.

@@ -46,7 +46,7 @@ class ImageNet:
         class_of = get_mappings()
         root = self._directory.root
         for path in self._directory:
-            # Not the whole path: the folder of the data set may also have such a name.
+            # Not the whole path: the folder of the dataset may also have such a name.
             wnid = parse_wnid(str(path.relative_to(root)))
             if wnid not in class_of:
                 raise ValueError(f"{str(path)!r} has no class: {wnid} is none of the 1000 ids of ILSVRC2012")
@@ -71,7 +71,7 @@ def parse_wnid(s: str) -> str:
 def get_mappings() -> dict[str, int]:
     """Get the class index, ``0 .. 999``, of each WordNet id of ILSVRC2012.
 
-    The ids are numbered in sorted order, as in the models published for this data set.
+    The ids are numbered in sorted order, as in the models published for this dataset.
 
     Returns:
         A new ``dict``.

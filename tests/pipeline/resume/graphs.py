@@ -204,7 +204,7 @@ class Indexed(Listed):
 
 
 def mixed(source: Source, epoch: int = 0) -> KeyedMix[Item]:
-    """Two data sets, of which one has twice the weight; the items of an epoch may repeat. All epochs have one size."""
+    """Two datasets, of which one has twice the weight; the items of an epoch may repeat. All epochs have one size."""
     length = max(1, source.sizes[0])
     parts = [[(source.number, part, position) for position in range(length)] for part in range(2)]
     return KeyedMix(parts, [2, 1], at_end="repeat", length=length, seed=source.number, epoch=epoch)
@@ -222,7 +222,7 @@ class Async(Listed):
 
 
 class Stateful:
-    """Like a data set that has a state and counts its epochs itself: it has neither positions nor ``set_epoch``."""
+    """Like a dataset that has a state and counts its epochs itself: it has neither positions nor ``set_epoch``."""
 
     def __init__(self, source: Source) -> None:
         self.source = source

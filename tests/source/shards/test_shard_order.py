@@ -238,7 +238,7 @@ def test_a_pipeline_goes_on_with_other_ranks(before: int, after: int, tmp_path: 
 
 @pytest.mark.slow
 def test_a_torch_loader_takes_it_as_its_sampler(tmp_path: Path) -> None:
-    """The index is the data set, and what the order gives its keys; its state goes on exactly."""
+    """The index is the dataset, and what the order gives its keys; its state goes on exactly."""
     pytest.importorskip("torch")
     write_shards(tmp_path, [5, 7])
     index = TarIndex.build(tmp_path)

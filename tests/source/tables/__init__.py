@@ -1,1 +1,1 @@
-"""Tables and data sets of other libraries as sources."""
+"""Tables and datasets of other libraries as sources."""

@@ -1,4 +1,4 @@
-"""Data sets of Hugging Face: by position as they are; streaming ones by rank, with equal steps and states."""
+"""Datasets of Hugging Face: by position as they are; streaming ones by rank, with equal steps and states."""
 
 import itertools
 import json
@@ -87,7 +87,7 @@ def test_a_state_goes_on_where_it_was(num_samples: int | None, taken: int) -> No
 
 
 def test_a_buffer_over_it_resumes_exactly() -> None:
-    """Where the buffer of the data set itself would lose what is in it."""
+    """Where the buffer of the dataset itself would lose what is in it."""
 
     def build() -> Any:
         source = ShuffleBuffer(HuggingFaceStream(streaming(40)), 8, seed=1)

@@ -57,8 +57,8 @@ def test_the_version_stays(uri: str) -> None:
 
 
 def test_what_cannot_be_read_is_refused(uri: str, tmp_path: Path) -> None:
-    """Missing data sets and columns, rows out of range."""
-    with pytest.raises(ShardError, match=r"cannot open the Lance data set .*missing"):
+    """Missing datasets and columns, rows out of range."""
+    with pytest.raises(ShardError, match=r"cannot open the Lance dataset .*missing"):
         LanceRows(str(tmp_path / "missing.lance"))
     with pytest.raises(ShardError, match=r"has no columns \['m'\]; it has \['n', 'text'\]"):
         LanceRows(uri, columns=["n", "m"])

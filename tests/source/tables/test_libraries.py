@@ -1,4 +1,4 @@
-"""Data sets of other libraries that can be indexed: sources as they are, in any order, resumed exactly."""
+"""Datasets of other libraries that can be indexed: sources as they are, in any order, resumed exactly."""
 
 import itertools
 from collections.abc import Callable

@@ -115,8 +115,8 @@ class Area:
     @staticmethod
     def attach(fd: int, bell: tuple[int, int] | None = None, *, maps_data: bool = True) -> Area:
         """
-        What another process made, by its descriptors, which the area takes over. Without `maps_data` it can drop
-        blocks and has no views: for a process without address space for all of it.
+        Map the area of another process by its descriptors, which the area takes over. Without `maps_data` it can drop
+        blocks but has no views: for a process without enough address space for the data.
         """
 
     @property
@@ -129,7 +129,7 @@ class Area:
 
     @property
     def num_blocks(self) -> int:
-        """How many blocks there may be."""
+        """The largest number of blocks."""
 
     @property
     def fd(self) -> int:
@@ -138,16 +138,16 @@ class Area:
     @property
     def bell(self) -> tuple[int, int] | None:
         """
-        Descriptors of the bell, to wait and to ring, which may be the same; None without one.
+        Descriptors to wait on the bell and to ring it, which may be the same; None without a bell.
         """
 
     @property
     def num_used_blocks(self) -> int:
-        """How many blocks have references."""
+        """Number of blocks that have references."""
 
     def for_this_process(self) -> Area:
         """
-        The area itself; in a forked child, where this one does not count references, a new mapping. OSError: out of file descriptors.
+        The area itself; in a forked child, where the area does not count references, a new mapping. OSError: out of file descriptors.
         """
 
     def close(self) -> None:
@@ -274,37 +274,38 @@ class Watchdog:
     def __init__(self, fd: int) -> None: ...
     def lived(self) -> float:
         """
-        Return the seconds that this process has run since the start, without those for which it was stopped.
+        Return the seconds that this process has run since the start, not counting time while it was stopped.
         """
 
     def arm(self, seconds: float, text: str) -> None:
         """
-        Report ``text`` and the stacks when somebody has waited for so many seconds from now on, unless called again.
+        Report ``text`` and the stacks after a wait of ``seconds`` from now on, unless called again before.
         """
 
     def disarm(self) -> None:
-        """Report nothing."""
+        """Cancel the report."""
 
     def close(self) -> None:
         """End the thread. Does not wait for it. Idempotent."""
 
     def set_waiting(self, is_waiting: bool) -> None:
-        """Tell whether anybody waits, from now on."""
+        """Set whether anybody is waiting, from now on."""
 
     def take_report(self) -> bool:
         """Return whether a report was written since the last call."""
 
 class Sampler:
     """
-    Counts what the threads of a pipeline are doing, on a thread of its own that needs no GIL.
+    Counts what the threads of a pipeline are doing. The sampler's own thread needs no GIL.
 
     Thread-safe. In a forked child it does nothing.
 
     Args:
         num_stages: The number of stages.
-        period: Mean time between two looks at all threads, in seconds.
+        period: Mean time between two observations of all threads, in seconds.
         has_gil: Whether this interpreter has a GIL.
-        most_share: Share of a CPU that the looks may take. If they take more, the period becomes up to ten times longer.
+        most_share: Share of a CPU that the observations may take. If they take more, the period becomes up to ten times
+            longer.
 
     Raises:
         OSError: This system does not show what its threads do, or no thread could be started.
@@ -313,42 +314,43 @@ class Sampler:
     def __init__(self, num_stages: int, period: float, has_gil: bool, most_share: float = 1.0) -> None: ...
     @property
     def knows_gil(self) -> bool:
-        """
-        Whether threads that wait for the GIL are told from those that wait for other locks.
-        """
+        """Whether waits for the GIL can be told from waits for other locks."""
 
     @property
     def knows_holder(self) -> bool:
         """Whether the thread that holds the GIL is known."""
 
     def enter(self, stage: int) -> None:
-        """The calling thread begins a call of a stage."""
+        """Record that the calling thread begins a call of a stage."""
 
     def leave(self) -> None:
-        """The calling thread ends a call."""
+        """Record that the calling thread ends its call."""
 
     def assign(self, native_id: int, stage: int) -> None:
-        """Everything that a thread does is for this stage."""
+        """Count everything that a thread does for this stage."""
 
     def adopt(self, native_id: int, stage: int) -> None:
         """
-        A thread is in a call that began earlier. What is seen of it counts while the thread is not forgotten.
+        Record that a thread is in a call that began earlier. Its observations count until ``forget``.
         """
 
     def forget(self, native_id: int) -> None:
-        """The call of an adopted thread has ended, nobody knows when."""
+        """
+        Record that the call of an adopted thread has ended at an unknown time.
+        """
 
     def read(
         self,
     ) -> tuple[int, int, int, float, list[tuple[int, int, int, int, int, int, float, int, float, int, float]]]:
         """
-        What was seen so far.
+        Return the counts so far.
 
         Returns:
-            The number of looks; of them, those at which the GIL was held, and those at which it was held by a thread that works
-            for no stage; CPU seconds of the threads that call ``enter``; and for each stage the number of observations of a
-            thread, and how many of them found it running, waiting for the GIL, waiting for another lock, in another system
-            call, and holding the GIL; the CPU seconds of its assigned threads; and the number and the CPU seconds of measured
+            The number of observations of all threads; of them, how many found the GIL held, and how many found it held by a
+            thread that works for no stage; CPU seconds of the threads that call ``enter``; and for each stage the number of
+            observations of a thread, and how many of them found it running, waiting for the GIL, waiting for another lock, in
+            another system call, and holding the GIL; the CPU seconds of its assigned threads; and the number and the CPU
+            seconds of measured
             calls that ran alone, and of those that ran beside others of the stage.
         """
 
@@ -359,10 +361,10 @@ class FrameRing:
     """
     A ring in shared memory for small messages to another process.
 
-    One side puts, the other one takes; neither waits. Thread-safe. In a forked child it has no room and no messages.
+    One side puts, the other side takes; neither waits. Thread-safe. In a forked child it has no room and no messages.
 
     Args:
-        capacity: Bytes in it: a power of two, a page or more. Only what was used takes memory.
+        capacity: The size in bytes: a power of two, at least one page. Only pages that were used take memory.
 
     Raises:
         OSError: The system is out of memory or of file descriptors.
@@ -372,7 +374,7 @@ class FrameRing:
     @staticmethod
     def attach(fd: int) -> FrameRing:
         """
-        What another process made, by its descriptor, which the ring takes over. OSError if it cannot.
+        Map the ring of another process by its descriptor, which the ring takes over. OSError if it cannot.
         """
 
     @property
@@ -380,7 +382,7 @@ class FrameRing:
         """Descriptor of the file; -1 when closed."""
 
     def close_file(self) -> None:
-        """Close the descriptor. What is mapped stays."""
+        """Close the descriptor. The mapping stays."""
 
     @property
     def max_size(self) -> int:
@@ -391,33 +393,33 @@ class FrameRing:
         Append one message, made of all pieces.
 
         Returns:
-            0: there is no room for it, or nobody who reads; 1: it was put; 2: and the reader waits to be woken.
+            0: not put, because there is no room or no reader. 1: put. 2: put, and the caller must wake the reader.
         """
 
     def count_other(self, count: int) -> None:
         """
-        So many messages went, or came, another way; they come before those that are put from now on.
+        Count messages that were sent or received another way; they come before all later puts.
         """
 
     def open_reader(self) -> None:
-        """Messages will be taken. Until then there is no room for any."""
+        """Start accepting messages. Until then, puts are refused."""
 
     def close_reader(self) -> None:
-        """No message will be taken any more. Idempotent."""
+        """Stop accepting messages. Idempotent."""
 
     def take(self, enough: int) -> bytes:
         """
-        The messages that are there, joined: whole ones, in order, until they have so many bytes. OSError if the ring is damaged.
+        The available messages, joined: whole and in order, until they have at least ``enough`` bytes. OSError if the ring is damaged.
         """
 
     def has_message_or_announce(self) -> bool:
         """
-        Whether a message can be taken. If not, the next ``put`` says that the reader waits.
+        Whether a message can be taken. If not, the next ``put`` returns 2: the reader waits.
         """
 
     def spin(self) -> bool:
         """
-        Wait for a message for some microseconds, unless that has not helped of late. True if there is one.
+        Wait some microseconds for a message, unless recent waits were in vain. True if there is one.
         """
 
 class Writer:
@@ -426,11 +428,11 @@ class Writer:
 
     Puts in quick succession are gathered for 100 us and written together; a put after a pause, or one that is
     urgent, is written at once.
-    Thread-safe. It does not keep the socket open for the other side once that is shut down.
+    Thread-safe. It does not keep the connection open for the other side after the socket is shut down.
 
     Args:
         fd: The connected stream socket; a duplicate is used.
-        max_bytes_pending: The number of unwritten bytes above which ``put`` waits; None: it never waits.
+        max_bytes_pending: The number of unwritten bytes above which ``put`` waits; None means that it never waits.
     """
 
     def __init__(self, fd: int, max_bytes_pending: int | None = None) -> None: ...
@@ -438,15 +440,15 @@ class Writer:
         """
         Write a copy of all pieces, in order and contiguously.
 
-        Waits only while more than ``max_bytes_pending`` bytes are unwritten, without the GIL, until the other side
-        reads, the writer is closed, or the connection ends.
+        While more than ``max_bytes_pending`` bytes are unwritten, waits without the GIL until the other side reads, the writer
+        is closed, or the connection ends.
 
         Args:
             pieces: The contiguous buffers.
             urgent: Whether to write at once, without gathering, because the receiver is waiting.
 
         Raises:
-            OSError: A write has failed; nothing is written any more.
+            OSError: A write has failed; nothing more will be written.
         """
 
     def drain(self, timeout: float) -> bool:
@@ -463,24 +465,24 @@ class Writer:
 
 class TraceTrack:
     """
-    Makes the lines of a trace for the calls on one track.
+    Writes the lines of a trace for the calls on one track.
 
     Args:
-        head: What stands before the name.
-        middle: What stands between it and the time.
-        tail: What stands after the number of the flow.
-        offset: Microseconds to add to the times of beginnings.
-        first_flow: What to add to the numbers of items, for those of their flows.
+        head: The text before the name.
+        middle: The text between the name and the time.
+        tail: The text after the number of the flow.
+        offset: Microseconds to add to start times.
+        first_flow: What to add to an item's number to get the number of its flow.
     """
 
     def __init__(self, head: str, middle: str, tail: str, offset: float, first_flow: int) -> None: ...
 
 class TraceLines:
     """
-    Makes the lines of a trace for all stages of a pipeline. Not thread-safe.
+    Writes the lines of a trace for all stages of a pipeline. Not thread-safe.
 
     Args:
-        nodes: The stages. They are compared by identity, and must live longer.
+        nodes: The stages. They are compared by identity, and must outlive this object.
     """
 
     def __init__(self, nodes: list[Any]) -> None: ...
@@ -494,10 +496,10 @@ class TraceLines:
         Return the lines of calls and waits, as UTF-8.
 
         Args:
-            notes: What happened, in the order of the ends: a stage, the times of begin and end in seconds, the item, and the
-                class of an exception. No item: the stage waited.
-            begin_track: Called with the number of a stage that needs another track. Returns the lines that go before the
-                track's own, and the track.
-            other: Makes the line of a note that is none of the frequent kinds, from the note and the numbers of its stage and
-                of its track in the stage.
+            notes: The recorded calls and waits, ordered by end time: the stage, the start and end times in seconds, the item,
+                and the class of an exception. Without an item, the stage waited.
+            begin_track: Called with the number of a stage that needs another track. Returns the lines that precede the track's
+                own lines, and the track.
+            other: Writes the line of a note of a rare kind, given the note, the number of its stage, and the number of its
+                track in the stage.
         """

@@ -47,7 +47,8 @@ def save_image(
 
         save_image("gray.png", np.zeros((48, 64, 3), np.uint8))
 
-    PNG, TIFF, BMP and PPM are lossless. If a file format does not support ``pix_fmt``, the nearest supported format is
+    PNG, TIFF, BMP and PPM are lossless for 8-bit data; of 16-bit data, PNG, TIFF, PPM and PGM keep all bits, the other
+    formats the upper 8. If a file format does not support ``pix_fmt``, the nearest supported format is
     used: for JPEG, full-range YUV without chroma subsampling, at the best quality (``qscale=2``) by default; for GIF,
     256 fixed colours.
 

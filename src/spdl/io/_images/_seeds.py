@@ -19,7 +19,7 @@ def sample_seeds(seed: SupportsIndex, epoch: SupportsIndex, indices: Iterable[Su
     Args:
         seed: Seed of the run: any integer, also negative or longer than 64 bits; all bits are used.
         epoch: Number of the epoch, in ``[0, 2**64)``.
-        indices: Indices of the samples in the data set, in ``[0, 2**64)``, in any order.
+        indices: Indices of the samples in the dataset, in ``[0, 2**64)``, in any order.
 
     Returns:
         Integers in ``[0, 2**64)``, in the order of ``indices``. In one epoch, different samples have different seeds;

@@ -12,7 +12,7 @@ import spdl.io._types
 
 class CPUBuffer:
     """
-    An array in C order, in memory of its own or in storage of the caller's.
+    An array in C order, in its own memory or in the caller's storage.
 
     Arrays made from it (``to_numpy``, ``to_torch``, ``memoryview``, DLPack) are views that keep it alive.
 
@@ -39,7 +39,7 @@ class CPUBuffer:
     @property
     def origins(self) -> tuple[int | None, ...]:
         """
-        The source of each image in a batch that a transform made; empty for every other buffer.
+        The source of each image in a batch that was made with a transform; empty for every other buffer.
 
         The position of the image's source, or ``len(srcs) + k`` for spare ``k``; None for an image that is only zeros.
         """
@@ -47,13 +47,13 @@ class CPUBuffer:
     @property
     def excerpts(self) -> tuple[spdl.io._types.Excerpt | None, ...]:
         """
-        Of a batch of clips or sounds: which part of its source each item is, as an ``Excerpt``. ``None`` for zeros.
+        For a batch of clips or sounds: the part of its source in each item, as an ``Excerpt``. ``None`` for zeros.
         """
 
     @property
     def applied(self) -> tuple[spdl.io._images._applied.AppliedTransform | None, ...]:
         """
-        The geometry of each image in a batch that a transform made: one ``AppliedTransform`` each.
+        The geometry of each image in a batch that was made with a transform: one ``AppliedTransform`` each.
 
         None for an image that is only zeros. Empty for every other buffer. Computed on first access.
         """
@@ -97,8 +97,8 @@ def new_buffer(shape: tuple[int, ...], typestr: str, storage: Buffer | numpy.typ
 
     Args:
         shape: The sizes, any number of them, none negative.
-        typestr: NumPy's type string of an integer or a floating point type, in the byte order of this machine; or
-            "bfloat16", which has none.
+        typestr: NumPy's type string of an integer or floating-point type, in the byte order of this machine; or "bfloat16",
+            for which NumPy has no type string.
         storage: Writable memory for the array, or None for memory of its own.
     """
 
@@ -112,20 +112,18 @@ def restore_buffer(
     excerpts: tuple[spdl.io._types.Excerpt | None, ...],
 ) -> CPUBuffer:
     """
-    A CPUBuffer in memory that holds its elements already.
+    A CPUBuffer whose memory already holds the elements.
 
     Args:
-        memory: A buffer of exactly that many bytes. The result keeps it, and is read-only if it is.
+        memory: A buffer of exactly the right size. The result keeps it alive, and is read-only if the buffer is.
         shape, typestr: As for ``new_buffer``.
-        failures, origins: What it is to have as these.
-        plans: What ``__reduce_ex__`` gave for ``applied``.
-        excerpts: What it is to have as these.
+        failures, origins: The values of these attributes.
+        plans: What ``__reduce_ex__`` returned for ``applied``.
+        excerpts: The value of this attribute.
     """
 
 def large_memory() -> tuple[int, int]:
-    """
-    Number and total bytes of the large blocks that were freed and are kept for reuse.
-    """
+    """Number and total bytes of freed large blocks that are kept for reuse."""
 
 def release_large_memory() -> None:
     """Free them."""
@@ -140,7 +138,7 @@ def set_large_memory_limit(num_bytes: int | None) -> None:
 
 def set_large_memory_patience(seconds: float) -> None:
     """
-    Set the age at which kept blocks are freed, when others are allocated or freed.
+    Set the age from which kept blocks are freed; checked when other blocks are allocated or freed.
     """
 
 def memory_limit(root: str = "/") -> int:
@@ -215,7 +213,7 @@ def new_batch(transform: Transform, count: int, storage: Buffer | numpy.typing.N
     """
     A batch with room for ``count`` images of that transform, uninitialized.
 
-    Its ``origins`` are those of as many sources, each in its slot.
+    Its ``origins`` assume one source per slot, in order.
 
     Args:
         storage: Writable memory for the array, or None for memory of its own.
@@ -246,7 +244,7 @@ def load_slots(
         first_index: The ``index`` attribute of a failure of the first source.
         seeds: The 64-bit seed of each source's random choices, or None for zeros.
         replay: The plan of each source, as ``Transform.plan`` returns it, used instead of a random one; or None.
-        max_pixels: The largest number of pixels that a picture may have.
+        max_pixels: The largest number of pixels in a picture.
         num_threads: The number of threads, including the caller's; 0 means the caller's alone.
         fallback_loader: ``_media.fallback_loader()``, the loader for other formats; None; or why there is none, as text, which is
             then the reason of each failure.
@@ -263,7 +261,9 @@ def are_plain(sources: list[Any]) -> bool:
     """
 
 def is_url(path: str) -> bool:
-    """Whether it is a URL that FFmpeg can fetch, and not the path of a file."""
+    """
+    Whether the text is a URL that FFmpeg can fetch, not the path of a file.
+    """
 
 def load_jpeg(
     source: str | Buffer | numpy.typing.NDArray[numpy.uint8], *, name: str | None, max_pixels: int, orient: bool
@@ -285,7 +285,7 @@ def load_jpeg(
 
 def keep_slots(buffer: CPUBuffer, slots: list[int]) -> None:
     """
-    Compact the batch to the images in these slots.
+    Compact the batch: keep only the images in these slots.
 
     Args:
         slots: The slots to keep, in ascending order.
@@ -315,7 +315,7 @@ def read_npy_header(data: Buffer | numpy.typing.NDArray[Any]) -> tuple[str, bool
     Read the header of an npy file in memory.
 
     Returns:
-        The dtype as NumPy's string for it (neither structured nor of objects), whether the order is Fortran's, the
+        The dtype as NumPy's type string (neither structured nor of objects), whether the array is in Fortran order, the
         shape, and the offset of the data. The caller has to check that the data is complete.
 
     Raises:
@@ -340,10 +340,11 @@ def read_zip_directory(data: Buffer | numpy.typing.NDArray[Any]) -> list[tuple[s
 
 def inflate(data: Buffer, memory: Buffer) -> bool:
     """
-    Inflate raw deflate data into memory of the size that it should give.
+    Inflate raw deflate data into memory of exactly the expected size.
 
     Returns:
-        Whether it gave exactly that many bytes. If not, zlib says why; always ``False`` if this build has no libdeflate.
+        Whether the data gave exactly that many bytes. If not, use zlib, which reports the reason; always ``False`` if this
+        build has no libdeflate.
 
     Releases the GIL.
     """
@@ -357,7 +358,7 @@ def crc32(data: Buffer) -> int | None:
 
 def libdeflate_version() -> str | None:
     """
-    Version of the libdeflate headers of this build; ``None``: it has none.
+    Version of the libdeflate headers of this build; ``None`` if it has none.
     """
 
 def libdeflate_path() -> str:
@@ -433,7 +434,7 @@ class TarStream:
     """
     Iterates over the regular files of a tar archive that is read from a stream: name, data.
 
-    Reads no further than the end of the member that it returned last.
+    Never reads beyond the end of the member that it returned last.
     """
 
     def __init__(self, src: Any) -> None: ...
@@ -445,7 +446,7 @@ class WAVHeader:
 
     @property
     def audio_format(self) -> int:
-        """1: PCM; 3: IEEE float; others are codings."""
+        """1: PCM; 3: IEEE float; other values: a compressed coding."""
 
     @property
     def num_channels(self) -> int: ...
@@ -473,8 +474,8 @@ class WAVArray:
     """
     Samples of a WAV file, ``(samples, channels)``, as a view of the file in memory.
 
-    Arrays made from it (``to_numpy``, ``to_torch``, ``numpy.asarray``) are views. It keeps the file's memory, which can
-    neither be freed nor resized meanwhile; the arrays keep it alive.
+    Arrays made from it (``to_numpy``, ``to_torch``, ``numpy.asarray``) are views. It keeps the file's memory, which can be
+    neither freed nor resized as long as it lives; the arrays keep it alive.
     """
 
     @property

@@ -13,11 +13,11 @@ import spdl.io.lib._core
 
 def libraries() -> list[tuple[str, tuple[int, int, int], str]]:
     """
-    The FFmpeg libraries in use: name, version, and the file each was loaded from, "" if that is not known.
+    The FFmpeg libraries in use: name, version, and the file each was loaded from, "" if unknown.
     """
 
 def libwebp_version() -> str | None:
-    """Version of libwebp; ``None``: this build has none."""
+    """Version of libwebp; ``None`` if this build has none."""
 
 def libwebp_path() -> str:
     """File that libwebp was loaded from."""
@@ -36,22 +36,22 @@ def filters() -> list[str]:
 
 def decoders(codec: str) -> list[str]:
     """
-    Names of the decoders for a codec, the default one first; none for a codec that FFmpeg does not know.
+    Names of the decoders for a codec, the default one first; empty for a codec that FFmpeg does not know.
     """
 
 def encoders(codec: str) -> list[str]:
     """
-    Names of the encoders for a codec, the default one first; none for a codec that FFmpeg does not know.
+    Names of the encoders for a codec, the default one first; empty for a codec that FFmpeg does not know.
     """
 
 def require_filter(name: str) -> None:
     """Raise FilterError if this FFmpeg has no such filter."""
 
 def log_level() -> int:
-    """FFmpeg's log level in calls of ours."""
+    """FFmpeg's log level during calls of this library."""
 
 def set_log_level(level: int) -> None:
-    """Sets FFmpeg's log level, for the whole process."""
+    """Set FFmpeg's log level for the whole process."""
 
 class SharedBytes:
     """
@@ -405,7 +405,7 @@ class Demuxer:
 
     def orientation(self, stream: int | None) -> int:
         """
-        How pictures of that video stream, or of the best one, are to be turned for display, numbered as in EXIF.
+        Orientation for display of pictures of that video stream, or of the best one, numbered as in EXIF.
         """
 
     def extent(self, kind: str, index: int | None = None) -> tuple[float, float] | None:
@@ -415,7 +415,7 @@ class Demuxer:
 
     def facts(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """
-        What the container says of itself and of each stream; see ``spdl.io.probe``.
+        Information on the container and on each stream; see ``spdl.io.probe``.
         """
 
     def codec_at(self, index: int) -> AudioCodec | VideoCodec:
@@ -479,7 +479,7 @@ class AudioFrames:
         """
 
     def clone(self) -> AudioFrames:
-        """Frames of their own that share the data."""
+        """New frames that share the data and are consumed on their own."""
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn: ...
     def __reduce_transport__(self) -> tuple[Any, ...]:
@@ -530,7 +530,7 @@ class VideoFrames:
         """
 
     def clone(self) -> VideoFrames:
-        """Frames of their own that share the data."""
+        """New frames that share the data and are consumed on their own."""
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn: ...
     def __reduce_transport__(self) -> tuple[Any, ...]:
@@ -601,7 +601,7 @@ class ImageFrames:
         """
 
     def clone(self) -> ImageFrames:
-        """Frames of their own that share the data."""
+        """New frames that share the data and are consumed on their own."""
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn: ...
     def __reduce_transport__(self) -> tuple[Any, ...]:
@@ -703,7 +703,7 @@ def make_decoder(
 
 class AudioDecoder:
     """
-    Decodes the packets of a stream as they come. Made by ``spdl.io.Decoder``.
+    Decodes the packets of a stream as they arrive. Made by ``spdl.io.Decoder``.
 
     One thread at a time may use a decoder and its iterators.
     """
@@ -739,7 +739,7 @@ class VideoFramesIterator:
 
 class VideoDecoder:
     """
-    Decodes the packets of a stream as they come. Made by ``spdl.io.Decoder``.
+    Decodes the packets of a stream as they arrive. Made by ``spdl.io.Decoder``.
 
     One thread at a time may use a decoder and its iterators.
     """
@@ -1059,7 +1059,7 @@ def new_clips(
 
     Args:
         transform: The transform of each picture.
-        layout: ``"NTHWC"``, ``"NTCHW"`` or ``"NCTHW"``. The transform's is the same without time.
+        layout: ``"NTHWC"``, ``"NTCHW"`` or ``"NCTHW"``. The transform has the same layout without the time axis.
         storage: Writable memory for the array, or None for memory of its own.
     """
 
@@ -1092,7 +1092,7 @@ def load_clips(
         labels: The ``source`` attribute of each source's ``LoadFailure``.
         first_index: The ``index`` attribute of a failure of the first source.
         transform: The transform of each picture, with which the batch was made.
-        stride: The distance of the pictures of a clip.
+        stride: The number of pictures from one picture of a clip to the next.
         starts: The start of each in seconds; or ``"middle"`` or ``"random"``.
         seeds: The 64-bit seed of each source's random choices, or None for zeros.
         max_pixels: The largest number of pixels that a picture may have.
@@ -1131,8 +1131,8 @@ def load_sound(
         name: The name of the source in messages, or None for its path or address.
         window: The start and end in seconds, or None for everything.
         num_samples: The number of samples of the result, cut or padded; or None.
-        sample_rate, num_channels: Those of the result; 0 for those of the source.
-        dtype: The elements: float32, float64, int16 or int32.
+        sample_rate, num_channels: Of the result; 0 keeps those of the source.
+        dtype: float32, float64, int16 or int32.
         stream: The stream, or None for the best one.
         demux, decode: The fields of the configurations, or None.
 
@@ -1168,7 +1168,7 @@ def load_sounds(
         first_index: The ``index`` attribute of a failure of the first source.
         starts: The start of each in seconds; or None, with ``seeds``, for a random one.
         seeds: The 64-bit seed of each.
-        sample_rate: That of the batch.
+        sample_rate: The sample rate of the batch.
         num_threads: The number of threads, including the caller's; 0 means the caller's alone.
 
     Returns:

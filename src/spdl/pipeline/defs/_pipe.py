@@ -151,11 +151,11 @@ def Pipe(
             not the pipeline. For sync ops. The op, items and results are pickled; a generator runs to its end in the
             process before its outputs are returned.
         retry: Maximum number of attempts per item, including the first, or a :class:`Retry`.
-        timeout: Maximum time per item in seconds, including all attempts and the delays between them. For a generator
-            on threads or the event loop it limits each output, in an isolated stage each attempt. A call that takes
-            longer fails with :class:`~spdl.pipeline.StageTimeoutError`: an async call is cancelled, an isolated process
-            is killed. A thread cannot be interrupted; it is abandoned and replaced in the pool. With a process pool as
-            ``executor``, the time that a call waits for a worker counts too.
+        timeout: Maximum time per item in seconds, including all attempts and the delays between them. In an isolated
+            stage it limits each attempt instead, and for a generator on threads or the event loop each output. A call
+            that takes longer fails with :class:`~spdl.pipeline.StageTimeoutError`: an async call is cancelled, an
+            isolated process is killed. A thread cannot be interrupted; it is abandoned and replaced in the pool. With a
+            process pool as ``executor``, the time that a call waits for a worker counts too.
         rng: Whether ``op`` gets the keyword argument ``rng``, a :class:`~spdl.pipeline.Rng`: random numbers that depend
             on the seed of the pipeline, the epoch, the position of the item, and the name of the stage, and on nothing
             else. A ``str`` is the name to use instead of that of the stage, so that the stage can be renamed and the op

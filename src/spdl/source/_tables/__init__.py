@@ -1,1 +1,1 @@
-"""Rows of tables, and data sets of other libraries, as sources: one module per kind."""
+"""Rows of tables, and datasets of other libraries, as sources: one module per kind."""

@@ -1,4 +1,4 @@
-"""``HuggingFaceStream``: a streaming data set of Hugging Face as a source, distributed over the ranks."""
+"""``HuggingFaceStream``: a streaming dataset of Hugging Face as a source, distributed over the ranks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class HuggingFaceStream(StreamShare):
     Needs datasets (``spdl-native[huggingface]``). A ``datasets.Dataset`` does not need this class: it can be indexed,
     so use it directly with samplers and ``add_source``.
 
-    The data set is distributed as by ``datasets.distributed.split_dataset_by_node``: ranks get whole shards if the
+    The dataset is distributed as by ``datasets.distributed.split_dataset_by_node``: ranks get whole shards if the
     number of shards is a multiple of the number of ranks; otherwise each rank reads everything and keeps every
     ``world_size``-th example.
 
@@ -29,18 +29,18 @@ class HuggingFaceStream(StreamShare):
     ``num_samples``: then each rank yields exactly this many examples in each epoch. If it has fewer, it begins again;
     if it has more, the remainder is not read in this epoch.
 
-    The state includes the state of the data set, which resumes at the same example. But examples in the buffer of its
+    The state includes the state of the dataset, which resumes at the same example. But examples in the buffer of its
     ``shuffle(buffer_size=...)`` are lost: use :class:`ShuffleBuffer` instead, which loses none.
 
     Args:
-        dataset: The data set, not split yet.
+        dataset: The dataset, not split yet.
         rank: Rank of this process: ``torch.distributed.get_rank()``.
         world_size: Number of ranks: ``torch.distributed.get_world_size()``.
         num_samples: Number of examples per rank and epoch. ``None``: all examples.
 
     Raises:
         ImportError: datasets is not installed.
-        TypeError: The data set is not an ``IterableDataset``, or a number is not an integer.
+        TypeError: The dataset is not an ``IterableDataset``, or a number is not an integer.
         ValueError: ``num_samples`` or ``world_size`` is not positive, or ``rank`` is not in ``[0, world_size)``.
     """
 
@@ -62,13 +62,13 @@ class HuggingFaceStream(StreamShare):
         self._split = split_dataset_by_node(dataset, self._rank, self._world) if self._world > 1 else dataset
         self._epoch = 0
         self._count = 0
-        #: Where the next iteration resumes: the number of examples yielded, and the state of the data set.
+        #: Where the next iteration resumes: the number of examples yielded, and the state of the dataset.
         self._resumed: tuple[int, Any] = (0, None)
         self._is_under_way = False
 
     @property
     def dataset(self) -> IterableDataset:
-        """The data set, as given."""
+        """The dataset, as given."""
         return self._dataset
 
     @property
@@ -77,7 +77,7 @@ class HuggingFaceStream(StreamShare):
         return self._epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch of the iterations that begin from now on, also in the data set.
+        """Set the epoch of the iterations that begin from now on, also in the dataset.
 
         If a state was loaded, the next iteration resumes from it only if this is the epoch in the state.
 
@@ -111,12 +111,12 @@ class HuggingFaceStream(StreamShare):
                 return
             if self._count == before and not was_resumed:
                 raise RuntimeError(
-                    f"the data set has no examples for rank {self._rank} of {self._world}, and num_samples asks for "
+                    f"the dataset has no examples for rank {self._rank} of {self._world}, and num_samples asks for "
                     f"{limit}"
                 )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the position of the newest iteration: numbers, and the state of the data set."""
+        """Return the position of the newest iteration: numbers, and the state of the dataset."""
         count, inner = (self._count, self._split.state_dict()) if self._is_under_way else self._resumed
         return make_state("HuggingFaceStream", **self._fingerprint(), epoch=self._epoch, count=count, dataset=inner)
 

@@ -1,4 +1,4 @@
-"""``LanceRows``: rows of a Lance data set as a source that can be indexed."""
+"""``LanceRows``: rows of a Lance dataset as a source that can be indexed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["LanceRows"]
 
 
 class LanceRows(Rows[dict[str, Any]]):
-    """The rows of a Lance data set: ``rows[number]`` is a dictionary by column. Needs pylance (``spdl-native[lance]``).
+    """The rows of a Lance dataset: ``rows[number]`` is a dictionary by column. Needs pylance (``spdl-native[lance]``).
 
     Lance reads single rows fast, so any order is fine; with ``ShardOrder``, each fragment is a shard. The version of
-    the data set is fixed when the object is made, and is the same in copies in other processes. Thread-safe; reads
+    the dataset is fixed when the object is made, and is the same in copies in other processes. Thread-safe; reads
     without the GIL.
 
     .. code-block:: python
@@ -30,14 +30,14 @@ class LanceRows(Rows[dict[str, Any]]):
         builder.pipe(rows.__getitem__, concurrency=16)
 
     Args:
-        uri: URI of the data set, as for ``lance.dataset``.
+        uri: URI of the dataset, as for ``lance.dataset``.
         columns: Columns to read. ``None``: all.
-        version: Version of the data set, a number or tag. ``None``: the newest.
+        version: Version of the dataset, a number or tag. ``None``: the newest.
         storage_options: Options for object stores, as for ``lance.dataset``.
 
     Raises:
         ImportError: pylance is not installed.
-        ShardError: The data set cannot be opened, or lacks a column.
+        ShardError: The dataset cannot be opened, or lacks a column.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class LanceRows(Rows[dict[str, Any]]):
 
     @property
     def uri(self) -> str:
-        """URI of the data set."""
+        """URI of the dataset."""
         return self._uri
 
     @property
@@ -79,7 +79,7 @@ class LanceRows(Rows[dict[str, Any]]):
 
     @property
     def fingerprint(self) -> int:
-        """A number that is equal for data sets with fragments of the same sizes."""
+        """A number that is equal for datasets with fragments of the same sizes."""
         return crc32(repr(self._sizes).encode())
 
     def fragment_of(self, number: int) -> int:
@@ -122,7 +122,7 @@ class LanceRows(Rows[dict[str, Any]]):
             return self._dataset
 
     def _error(self, action: str, error: Exception) -> ShardError:
-        return ShardError(f"cannot {action} the Lance data set {self._uri!r}: {error}", shard=self._uri)
+        return ShardError(f"cannot {action} the Lance dataset {self._uri!r}: {error}", shard=self._uri)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key not in ("_lock", "_dataset")}

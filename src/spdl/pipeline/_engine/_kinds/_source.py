@@ -28,7 +28,7 @@ def add_source(graph: GraphBuilder, config: SourceConfig[Any], capacity: int) ->
         if node.shares_ledger:
             raise ValueError(
                 f"source {name_of(config.source)} with refill=True is merged with others, so it is not known which of "
-                "them must replace an item. Use it alone, or spdl.source.KeyedMix over the data sets"
+                "them must replace an item. Use it alone, or spdl.source.KeyedMix over the datasets"
             )
         graph.refill = node.refill(replace)
     if config.exclude is not None:
