@@ -13,7 +13,7 @@ using File = std::vector<std::uint8_t>;
 
 void put(File& file, std::uint64_t value, int num_bytes) {
   for (int i = 0; i < num_bytes; ++i) {
-    file.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
+    file.push_back(i < 8 ? static_cast<std::uint8_t>(value >> (8 * i)) : 0);
   }
 }
 

@@ -37,6 +37,9 @@ __all__ = ["SourceLane"]
 
 _EXHAUSTED: Final = object()
 
+#: Iterators that run no user code and never wait, so several items can be taken under the lock.
+_PLAIN_ITERATORS: Final = frozenset(map(type, (iter([]), iter(()), iter(range(0)), iter(range(2**70)))))
+
 #: Maximum number of consecutive calls that a source thread runs although it has room for another item.
 _MAX_HELPED = 16
 
@@ -187,6 +190,7 @@ class SourceLane(Lane):
         items, capacity, collates = node.out.items, node.out.capacity, node.collates
         thread.in_source = True
         iterator: Iterator[Any] = node.passes.begin()
+        is_plain = type(iterator) in _PLAIN_ITERATORS
         exhausted = False
         began = clock()
         try:
@@ -201,7 +205,8 @@ class SourceLane(Lane):
                     if node.ended:
                         return False
                     if collates is not None and collates.accept(value, node, now):
-                        pass
+                        if is_plain:
+                            collates.fill(iterator, node)
                     elif not items and (ticket := pool.accept_cheap(node, value, now)) is not None:
                         self._run_cheap(thread, ticket, must_start=not pool.idle and pool.pass_on())
                         if self._is_more:

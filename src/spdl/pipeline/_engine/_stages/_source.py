@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine._node import Node
@@ -103,6 +103,13 @@ class SourceNode(Node):
         positions.next_index = index + 1
         positions.pending.add(index)
         return self.position_class(self.number, index) if self.shares_ledger else index
+
+    def next_origins(self, number: int) -> Iterable[Origin]:
+        positions = self.positions
+        indices = range(positions.next_index, positions.next_index + number)
+        positions.next_index = indices.stop
+        positions.pending.update(indices)
+        return [self.position_class(self.number, index) for index in indices] if self.shares_ledger else indices
 
     @property
     def num_issued(self) -> int:
