@@ -4,10 +4,10 @@ Everything runs under the engine's lock unless it says otherwise.
 """
 
 from ._aggregate import AggregateStage as AggregateStage
-from ._aggregate import CollateStage as CollateStage
 from ._aggregate_due import DueAggregateStage as DueAggregateStage
 from ._async_generator import AsyncGeneratorStage as AsyncGeneratorStage
 from ._call import CallStage as CallStage
+from ._collate import CollateStage as CollateStage
 from ._failing import begin as begin
 from ._gate import GateStage as GateStage
 from ._generator import GeneratorStage as GeneratorStage

@@ -10,8 +10,8 @@ from spdl.pipeline._engine._origin import Origin, SourcePosition
 from spdl.pipeline._engine._passes import Passes
 from spdl.pipeline._engine._refill import Refill
 
-from ._aggregate import CollateStage
 from ._call import CallStage
+from ._collate import CollateStage
 from ._ordered import OrderedCallStage
 
 if TYPE_CHECKING:
