@@ -73,17 +73,28 @@ class Engine(Core):
                 self.lanes.sort(key=lambda lane: lane.rank)
                 self.state = EngineState.RUNNING
                 self.started = now = perf_counter()
-                for node in self.nodes:
-                    if node.inboxes:
-                        node.counters.begin_starved(now)
+                self._begin_starved(now)
             register(self)
             for lane in self.lanes:
                 lane.prepare()
-            for lane in self.lanes:
-                lane.start()
-                if not lane.wait_started(timeout):
-                    return False
-            return True
+            return self._start_lanes(timeout)
+
+    # Loops that end with ``if`` are in functions of their own where the caller holds a lock. CPython 3.12 to 3.14
+    # compile the jump back of such a loop to code outside of the ``with`` around it: Ctrl-C there would leave the lock
+    # taken for good.
+
+    def _begin_starved(self, now: float) -> None:
+        """Under the lock: all nodes with an input lack it."""
+        for node in self.nodes:
+            if node.inboxes:
+                node.counters.begin_starved(now)
+
+    def _start_lanes(self, timeout: float | None) -> bool:
+        for lane in self.lanes:
+            lane.start()
+            if not lane.wait_started(timeout):
+                return False
+        return True
 
     # -- reading
 
@@ -224,10 +235,7 @@ class Engine(Core):
             if self.state not in (EngineState.NEW, EngineState.RUNNING):
                 return
             self.state = EngineState.STOPPING
-            now = perf_counter()
-            for node in reversed(self.nodes):
-                if not node.ended:
-                    node.cancel(now)
+            self._cancel_all(set(self.nodes), perf_counter())  # not a loop here: see ``start``
             self.stopped.set()
             for lane in self.lanes:
                 lane.request_stop()

@@ -141,11 +141,15 @@ class ExecutorLane(CallLane):
         self.thread = EngineThread(name, self.work)
         self.thread.start()
 
+    def _submitted(self) -> dict[Any, Ticket]:
+        """Under the lock: the calls that the executor has, by their futures."""
+        return {ticket.handle: ticket for ticket in self.tickets if ticket.handle is not None}
+
     def join(self, joining: Joining) -> None:
         joining.thread(self.thread)  # before collecting its calls: it may be submitting one
         this = threading.get_ident()
         with self.engine.lock:
-            tickets = {ticket.handle: ticket for ticket in self.tickets if ticket.handle is not None}
+            tickets = self._submitted()
         waited_for = [future for future, t in tickets.items() if future not in joining.given_up and t.thread_id != this]
         if not waited_for or isinstance(threading.current_thread(), EngineThread):
             return

@@ -185,13 +185,16 @@ class PoolLane(CallLane):
         while self.idle:
             self._wake()
 
+    def _has_work(self) -> bool:
+        return any(stage.ready() for stage in self.stages)
+
     # -- not under the lock
 
     def start(self) -> None:
         """Start the first worker. It starts the second when there is work, and so on."""
         with self.engine.lock:
             # A stop may come before the start. A job that the loop queued before it must run: a coroutine waits for it.
-            if not self.stages or (self.stopping and not any(stage.ready() for stage in self.stages)):
+            if not self.stages or (self.stopping and not self._has_work()):
                 return
             self.num_started += 1
             self.num_waking += 1
