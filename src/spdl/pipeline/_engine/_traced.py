@@ -190,7 +190,10 @@ def _of_sources(cls: type[SourceNode]) -> dict[str, Any]:
         tracer.add(self, now - seconds, now, origin)
         return origin
 
-    return {"next_origin": next_origin}
+    def next_origins(self: SourceNode, number: int) -> list[Origin]:
+        return [next_origin(self) for _ in range(number)]
+
+    return {"next_origin": next_origin, "next_origins": next_origins}
 
 
 def _of_sinks(cls: type[Sink]) -> dict[str, Any]:
