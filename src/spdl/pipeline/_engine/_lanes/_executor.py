@@ -142,7 +142,7 @@ class ExecutorLane(CallLane):
         self.thread.start()
 
     def _submitted(self) -> dict[Any, Ticket]:
-        """Under the lock: the calls that the executor has, by their futures."""
+        """Return the calls that the executor has, by their futures. Under the lock, see ``Engine.start``."""
         return {ticket.handle: ticket for ticket in self.tickets if ticket.handle is not None}
 
     def join(self, joining: Joining) -> None:

@@ -186,6 +186,7 @@ class PoolLane(CallLane):
             self._wake()
 
     def _has_work(self) -> bool:
+        """Whether a call may start. Not part of ``start``, which holds the lock: see ``Engine.start``."""
         return any(stage.ready() for stage in self.stages)
 
     # -- not under the lock
