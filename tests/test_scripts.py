@@ -104,7 +104,7 @@ def test_setup_says_what_it_takes(words: list[str]) -> None:
     result = subprocess.run([SCRIPTS / "setup", *words], capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert (result.returncode, result.stderr) == (
         2,
-        "usage: scripts/setup check|test|coverage|demo|bench|docs|wheel|pythons\n",
+        "usage: scripts/setup check|test|soak|coverage|demo|bench|docs|wheel|pythons\n",
     )
 
 

@@ -1,0 +1,30 @@
+"""Known disagreements among independent readers, and files on which SPDL follows one of them for a stated reason.
+
+A row is not a way to silence a fault of SPDL: it says which reader is wrong, or which rule was chosen, and why.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["EXCEPTIONS", "KnownDisagreement"]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDisagreement:
+    """A row of the table.
+
+    Attributes:
+        forms: The forms of media where it occurs.
+        reader: The reader that is not followed, with its version.
+        what: What it gives, and what SPDL gives.
+        why: Why SPDL does not follow it.
+    """
+
+    forms: str
+    reader: str
+    what: str
+    why: str
+
+
+#: Numbers: 1 to 99 video, 100 to 199 sound, 200 to 299 stills. A number is never used again.
+EXCEPTIONS: Final[dict[int, KnownDisagreement]] = {}
