@@ -135,17 +135,23 @@ RULES = [
     Rule(f"{P}._seeding", allows=(f"{P}.defs",)),
     # A profile builds pipelines.
     Rule(f"{P}._profile", allows=(P, "spdl._errors")),
+    # What provenance and quarantine append to.
+    Rule(f"{P}._line_file"),
     # What outputs were made of. A replay builds pipelines.
     Rule(
         f"{P}._provenance",
-        allows=(*(f"{P}.{of}" for of in ("_engine", "_observe", "_resume", "defs")), "spdl._random", *RESUME),
+        allows=(
+            *(f"{P}.{of}" for of in ("_engine", "_line_file", "_observe", "_resume", "defs")),
+            "spdl._random",
+            *RESUME,
+        ),
     ),
     Rule(f"{P}._provenance._replay", allows=(P, *RESUME, "spdl._random")),
     # What is kept of failed items.
     Rule(
         f"{P}._quarantine",
         allows=(
-            *(f"{P}.{of}" for of in ("_engine", "_info", "_observe", "_provenance")),
+            *(f"{P}.{of}" for of in ("_engine", "_info", "_line_file", "_observe", "_provenance")),
             "spdl._errors",
             "spdl._random",
         ),

@@ -42,7 +42,7 @@ def replay(
             contains the seed. The pipeline's executors are used, and not shut down.
         log: The file passed as ``build(provenance=)``.
         step: Number of the output, from 0. A resumed run continues the numbers. If several have this number, the newest
-            one counts.
+            one of this pipeline counts.
         num_threads: Number of worker threads, as in ``build``.
 
     Raises:
@@ -56,6 +56,6 @@ def replay(
     from spdl.pipeline._provenance._reading import read_batch
     from spdl.pipeline._provenance._replay import replay_batch
 
-    logged = read_batch(log, operator.index(step))
+    candidates = read_batch(log, operator.index(step))
     config = builder.get_config() if isinstance(builder, PipelineBuilder) else builder
-    return replay_batch(config, logged, num_threads)  # type: ignore[no-any-return]
+    return replay_batch(config, candidates, num_threads)  # type: ignore[no-any-return]

@@ -1,10 +1,11 @@
 """``build(provenance=)`` logs what batches were made of, and ``spdl.resume.replay`` makes them again."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -192,11 +193,12 @@ def test_the_log_has_one_line_for_each_batch(tmp_path: Path) -> None:
     log = tmp_path / "batches.jsonl"
     logged(PipelineBuilder().add_source(range(5)).aggregate(2).add_sink(), log)
     header, *lines = [json.loads(line) for line in log.read_text().splitlines()]
-    assert header == {"spdl": 1, "seed": SEED, "fingerprint": [["source", "range", 5], ["aggregate", 2, False]]}
+    run = header.pop("run")
+    assert header == {"spdl": 2, "seed": SEED, "fingerprint": [["source", "range", 5], ["aggregate", 2, False]]}
     assert lines == [
-        {"step": 0, "epoch": 0, "origin": {"all": [[0, 2]]}},
-        {"step": 1, "epoch": 0, "origin": {"all": [[2, 4]]}},
-        {"step": 2, "epoch": 0, "origin": {"all": [[4, 5]]}},
+        {"step": 0, "run": run, "epoch": 0, "origin": {"all": [[0, 2]]}},
+        {"step": 1, "run": run, "epoch": 0, "origin": {"all": [[2, 4]]}},
+        {"step": 2, "run": run, "epoch": 0, "origin": {"all": [[4, 5]]}},
     ]
 
 
@@ -215,13 +217,13 @@ def test_a_log_that_cannot_be_written_does_not_end_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A full disk ends the log, with one error; a file that cannot be opened is an error of the build."""
-    from spdl.pipeline._provenance import _log
 
-    def full(fd: int, line: bytes) -> None:
+    def full(fd: int, line: bytes) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_log, "_write", full)
-    assert len(logged(_plain(), tmp_path / "batches.jsonl")) == 7
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        assert len(logged(_plain(), tmp_path / "batches.jsonl")) == 7
     assert caplog.text.count("cannot write step 0 to the provenance log") == 1
     with pytest.raises(OSError, match="missing"):
         _plain().build(provenance=tmp_path / "missing" / "batches.jsonl")
@@ -246,15 +248,60 @@ def test_missing_steps_and_damaged_lines_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ResumeError, match="has no step 99"):
         replay(_plain(), log, step=99)
     header, *lines = log.read_bytes().splitlines(keepends=True)
-    log.write_bytes(b"".join([*lines, header]))
+    log.write_bytes(b"".join(lines))
+    with pytest.raises(ResumeError, match="no header"):
+        replay(_plain(), log, step=0)
+    log.write_bytes(header[:-4] + b"\n" + b"".join(lines))
     with pytest.raises(ResumeError, match="no header"):
         replay(_plain(), log, step=0)
     log.write_bytes(header + lines[0][:-4] + b"\n")
-    with pytest.raises(ResumeError, match=r"line 2 of the log .* is damaged"):
+    with pytest.raises(ResumeError, match=r"is damaged in line 2"):
         replay(_plain(), log, step=0)
-    log.write_bytes(header + b'{"step":0,"epoch":0,"origin":{"some":[1]}}\n')
-    with pytest.raises(ResumeError, match="no origin of a batch"):
-        replay(_plain(), log, step=0)
+    run = json.loads(header)["run"]
+    for line, said in [
+        (f'{{"step":0,"run":"{run}","epoch":0,"origin":{{"some":[1]}}}}', "no origin of a batch"),
+        (f'{{"step":0,"run":"{run}","epoch":"0","origin":0}}', "no epoch"),
+        ('{"step":0,"run":"0","epoch":0,"origin":0}', "no header"),
+        ('{"step":0,"run":[0],"epoch":0,"origin":0}', "damaged in line 2"),
+        ('{"step":0,"epoch":0,"origin":0}', "damaged in line 2"),
+    ]:
+        log.write_bytes(header + line.encode() + b"\n")
+        with pytest.raises(ResumeError, match=said):
+            replay(_plain(), log, step=0)
+
+
+def test_a_torn_last_line_changes_no_later_run(tmp_path: Path) -> None:
+    """Whatever a killed run has left of its last line: the next run is replayed with its own seed."""
+
+    def drawn(item: int, rng: Any) -> float:
+        return item + cast(float, rng.python().random())
+
+    builder = PipelineBuilder().add_source(range(6)).pipe(drawn, rng=True).aggregate(2).add_sink()
+    log = tmp_path / "batches.jsonl"
+    list(builder.build(provenance=log, seed=1))
+    whole = log.read_bytes()
+    for cut in range(len(whole.splitlines(keepends=True)[0]) + 1, len(whole)):
+        log.write_bytes(whole[:cut])
+        batches = list(builder.build(provenance=log, seed=2))
+        assert [replay(builder, log, step=step) for step in range(3)] == batches
+
+
+def test_pipelines_that_append_in_turns_are_replayed_with_their_own_seed(tmp_path: Path) -> None:
+    """The newest line of this pipeline counts, with the seed of its run."""
+
+    def drawn(item: int, rng: Any) -> float:
+        return item + cast(float, rng.python().random())
+
+    log = tmp_path / "batches.jsonl"
+    one = PipelineBuilder().add_source(range(6)).pipe(drawn, rng=True).aggregate(2).add_sink()
+    other = PipelineBuilder().add_source(range(9)).pipe(drawn, rng=True).aggregate(3).add_sink()
+    first, second = one.build(provenance=log, seed=1), other.build(provenance=log, seed=2)
+    pairs = []
+    with first.auto_stop(), second.auto_stop():
+        for _ in range(3):
+            pairs.append((first.get_item(), second.get_item()))
+    for step, (mine, others) in enumerate(pairs):
+        assert (replay(one, log, step=step), replay(other, log, step=step)) == (mine, others)
 
 
 def test_what_cannot_be_made_again_is_refused(tmp_path: Path) -> None:

@@ -37,7 +37,9 @@ def logged(builder: Any, log: Path) -> list[Any]:
 def with_origin(log: Path, origin: Any, epoch: int = 0) -> None:
     """Replace all batches of the log by one."""
     header = log.read_text(encoding="utf-8").splitlines()[0]
-    line = json.dumps({"step": 0, "epoch": epoch, "origin": origin}, separators=(",", ":"))
+    line = json.dumps(
+        {"step": 0, "run": json.loads(header)["run"], "epoch": epoch, "origin": origin}, separators=(",", ":")
+    )
     log.write_text(f"{header}\n{line}\n", encoding="utf-8")
 
 

@@ -1,9 +1,10 @@
 """The format of a provenance log.
 
-A log has one JSON object per line. A *header* describes the pipeline that made the batches after it: ``{"spdl": 1,
-"seed": 0, "fingerprint": [...]}``. All other lines are batches::
+A log has one JSON object per line. A *header* describes the pipeline of a run: ``{"spdl": 2, "run": "5e1f09ab",
+"seed": 0, "fingerprint": [...]}``. All other lines are batches, which name their run, because several may append in
+turns::
 
-    {"step": 12, "epoch": 0, "origin": {"all": [[384, 415], 417]}}
+    {"step": 12, "run": "5e1f09ab", "epoch": 0, "origin": {"all": [[384, 415], 417]}}
 
 ``origin`` is a position, ``{"all": [...]}`` for an aggregate, or ``{"part": k, "of": ...}`` for output ``k`` of a call
 with several. In an aggregate, ``[384, 415]`` stands for all positions from 384 to before 415. A position of another
@@ -22,22 +23,22 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "batch_line", "flat_line", "header_line", "read_place"]
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 
-def header_line(seed: int, fingerprint: list[Any]) -> bytes:
-    return _line({"spdl": VERSION, "seed": seed, "fingerprint": fingerprint})
+def header_line(run: str, seed: int, fingerprint: list[Any]) -> bytes:
+    return _line({"spdl": VERSION, "run": run, "seed": seed, "fingerprint": fingerprint})
 
 
-def flat_line(step: int, epoch: int, positions: list[int]) -> bytes:
+def flat_line(step: int, run: str, epoch: int, positions: list[int]) -> bytes:
     """Return the line of a batch of positions of one epoch of the first source, which is the common case."""
     first = positions[0]
     stop = first + len(positions)
     text = f"[[{first},{stop}]]" if positions == [*range(first, stop)] else str(positions)
-    return b'{"step":%d,"epoch":%d,"origin":{"all":%s}}\n' % (step, epoch, text.encode())
+    return b'{"step":%d,"run":"%s","epoch":%d,"origin":{"all":%s}}\n' % (step, run.encode(), epoch, text.encode())
 
 
-def batch_line(step: int, place: ItemPlace) -> bytes:
+def batch_line(step: int, run: str, place: ItemPlace) -> bytes:
     """Return the line of any batch."""
     first: Any = place
     while not isinstance(first, ItemPosition):
@@ -45,7 +46,7 @@ def batch_line(step: int, place: ItemPlace) -> bytes:
             first = ItemPosition(0, 0)
         else:
             first = first.of if isinstance(first, ItemPart) else first[0]
-    return _line({"step": step, "epoch": first.epoch, "origin": _plain(place, first.epoch)})
+    return _line({"step": step, "run": run, "epoch": first.epoch, "origin": _plain(place, first.epoch)})
 
 
 def _line(values: dict[str, Any]) -> bytes:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from spdl._reports import log
 from spdl.pipeline._engine._passes import Passes
 from spdl.pipeline._engine._stages import SourceNode
+from spdl.pipeline._line_file import LineFile
 from spdl.pipeline._resume._fingerprint import fingerprint_of
 from spdl.pipeline._resume._sources import prepare_source
 
@@ -36,21 +37,21 @@ def fingerprint_for_log(config: PipelineConfig[Any], engine: Engine, seed: int) 
 
 
 class ProvenanceLog:
-    """Appends to a file. Several processes may append to one: each line is one write.
+    """Appends to a file. Several pipelines and processes may append to one: each line names its run.
 
     Raises:
-        OSError: The file cannot be written.
+        OSError: The file cannot be opened.
     """
 
     def __init__(self, engine: Engine, path: str, header: tuple[int, list[Any]]) -> None:
         self.step = 0  # of the next batch
         self._engine = engine
-        self._path = path
+        self._run = os.urandom(4).hex()
         self._header: tuple[int, list[Any]] | None = header
         self._waiting: deque[tuple[int, int, Any]] = deque()  # lines to write: step, epoch, positions or place
         self._writing = threading.Lock()  # keeps lines in the order of the steps
         self._failed = False
-        self._fd: int | None = self._open()
+        self._file = LineFile(path, "provenance log")
 
     def note(self, origin: Origin) -> None:
         """Record that the batch with this origin is being read. Call under the engine's lock."""
@@ -77,39 +78,19 @@ class ProvenanceLog:
                     return
                 if self._failed:
                     continue
-                line = batch_line(step, found) if epoch < 0 else flat_line(step, epoch, found)
-                if self._header is not None:
-                    line = header_line(*self._header) + line
-                    self._header = None
+                run = self._run
+                line = batch_line(step, run, found) if epoch < 0 else flat_line(step, run, epoch, found)
                 try:
-                    self._append(line)
+                    if self._header is not None:
+                        self._file.append(header_line(run, *self._header))
+                        self._header = None
+                    self._file.append(line)
                 except OSError as exc:
                     self._failed = True
                     text = "cannot write step %d to the provenance log %s; it ends here"
-                    log(_LOG, logging.ERROR, text, step, self._path, exc_info=exc)
+                    log(_LOG, logging.ERROR, text, step, self._file.path, exc_info=exc)
 
     def close(self) -> None:
         """Close the file, at the end of the pipeline. Lines of items that are read later are still written."""
         with self._writing:
-            if self._fd is not None:
-                os.close(self._fd)
-                self._fd = None
-
-    def _open(self) -> int:
-        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
-
-    def _append(self, line: bytes) -> None:
-        fd = self._fd
-        if fd is not None:
-            _write(fd, line)
-            return
-        fd = self._open()
-        try:
-            _write(fd, line)
-        finally:
-            os.close(fd)
-
-
-def _write(fd: int, line: bytes) -> None:
-    if (written := os.write(fd, line)) != len(line):
-        raise OSError(f"only {written} of {len(line)} bytes were written")
+            self._file.close()

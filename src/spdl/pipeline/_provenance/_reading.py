@@ -25,51 +25,68 @@ class LoggedBatch(NamedTuple):
     place: ItemPlace
 
 
-def read_batch(path: str | os.PathLike[str], step: int) -> LoggedBatch:
-    """Return the newest batch with this number: a resumed run may have made some batches again.
+def read_batch(path: str | os.PathLike[str], step: int) -> list[LoggedBatch]:
+    """Return the batches with this number, one for each run that has it, newest first.
+
+    A resumed run may have made some batches again, and several pipelines may have appended in turns.
 
     Raises:
         OSError: The file cannot be read.
         ResumeError: There is no such batch, or the file is damaged.
     """
-    header: dict[str, Any] | None = None
-    found: tuple[dict[str, Any] | None, int, bytes] | None = None
-    newest = -1
+    headers: dict[str, dict[str, Any]] = {}
+    found: dict[str, tuple[int, dict[str, Any]]] = {}
+    damage = "has no batches"
     begin = b'{"step":%d,' % step
     with open(path, "rb") as lines:
         for number, line in enumerate(lines, 1):
-            if line.startswith(begin):
-                if line.endswith(b"\n"):
-                    found = header, number, line
-            elif line.startswith(b'{"spdl":'):
-                header = _parsed(path, number, line)
-            elif line.startswith(b'{"step":'):
-                newest = number
-    if found is None:
-        what = "has no batches" if newest < 0 else f"has no step {step}"
-        raise ResumeError(f"cannot replay step {step}: the log {os.fspath(path)} {what}")
-    own, number, line = found
+            if line.startswith(b'{"spdl":'):
+                header = _parsed(line)
+                if header is not None:
+                    headers[header["run"]] = header
+            elif line.startswith(begin):
+                batch = _parsed(line)
+                if batch is None:  # torn by a kill, or being written
+                    damage = f"is damaged in line {number}: it is no whole line of such a log"
+                else:
+                    found.pop(batch["run"], None)  # so that the newest line stands last
+                    found[batch["run"]] = number, batch
+            elif line.startswith(b'{"step":') and damage == "has no batches":
+                damage = f"has no step {step}"
+    if not found:
+        raise ResumeError(f"cannot replay step {step}: the log {os.fspath(path)} {damage}")
+    return [_batch(path, step, headers, run, *found[run]) for run in reversed(found)]
+
+
+def _batch(
+    path: str | os.PathLike[str],
+    step: int,
+    headers: dict[str, dict[str, Any]],
+    run: str,
+    number: int,
+    batch: dict[str, Any],
+) -> LoggedBatch:
+    own = headers.get(run)
+    log = f"cannot replay step {step}: the log {os.fspath(path)}"
     if own is None:
-        raise ResumeError(f"cannot replay step {step}: the log {os.fspath(path)} has no header before line {number}")
+        raise ResumeError(f"{log} has no header of the run of line {number}")
     if own.get("spdl") != VERSION or type(own.get("seed")) is not int or not isinstance(own.get("fingerprint"), list):
-        raise ResumeError(
-            f"cannot replay step {step}: the header of the log {os.fspath(path)} is damaged or of another version"
-        )
-    batch = _parsed(path, number, line)
+        raise ResumeError(f"{log} has a damaged header, or one of another version, for line {number}")
     try:
-        place = read_place(batch.get("origin"), batch.get("epoch", 0))
+        epoch = batch.get("epoch")
+        if type(epoch) is not int:
+            raise ValueError(f"no epoch: {epoch!r}")
+        place = read_place(batch.get("origin"), epoch)
     except (ValueError, RecursionError) as exc:
-        raise ResumeError(
-            f"cannot replay step {step}: line {number} of the log {os.fspath(path)} is damaged: {exc}"
-        ) from exc
+        raise ResumeError(f"{log} is damaged in line {number}: {exc}") from exc
     return LoggedBatch(step, own["seed"], own["fingerprint"], place)
 
 
-def _parsed(path: str | os.PathLike[str], number: int, line: bytes) -> dict[str, Any]:
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    """Return the object of a line; ``None``: it is damaged."""
     try:
         found = json.loads(line)
-    except ValueError as exc:
-        raise ResumeError(f"cannot replay: line {number} of the log {os.fspath(path)} is damaged: {exc}") from exc
-    if not isinstance(found, dict):
-        raise ResumeError(f"cannot replay: line {number} of the log {os.fspath(path)} is not an object")
-    return found
+    except (ValueError, RecursionError):
+        return None
+    run = found.get("run") if isinstance(found, dict) else None
+    return found if type(run) is str and line.endswith(b"\n") else None

@@ -48,20 +48,24 @@ __all__ = ["replay_batch"]
 _EXHAUSTED: Final = object()
 
 
-def replay_batch(config: PipelineConfig[Any], logged: LoggedBatch, num_threads: int | None) -> Any:
-    """Make the batch of ``logged`` with the pipeline of ``config``.
+def replay_batch(config: PipelineConfig[Any], candidates: list[LoggedBatch], num_threads: int | None) -> Any:
+    """Make the first batch of ``candidates`` that the pipeline of ``config`` has made.
 
     Raises:
         ResumeError: The batch was made by another pipeline, or cannot be made again.
     """
     segments = _split(config)
     engine = build_pipeline(config, num_threads=1)._engine  # never started: for the fingerprint
-    difference = describe_difference(logged.fingerprint, fingerprint_for_log(config, engine, logged.seed))
-    if difference is not None:
+    differences = [
+        describe_difference(logged.fingerprint, fingerprint_for_log(config, engine, logged.seed))
+        for logged in candidates
+    ]
+    if None not in differences:
         raise ResumeError(
-            f"cannot replay step {logged.step}: the log is of another pipeline: {difference}. Give the pipeline that "
-            "wrote it, with a source of the same length"
+            f"cannot replay step {candidates[0].step}: the log is of another pipeline: {differences[0]}. Give the "
+            "pipeline that wrote it, with a source of the same length"
         )
+    logged = candidates[differences.index(None)]
     replay = _Replay(config.src, segments, logged, num_threads)
     (value,) = replay.make([logged.place], len(segments) - 1)
     return value

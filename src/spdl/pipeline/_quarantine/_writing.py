@@ -1,8 +1,7 @@
 """``QuarantineFile``: appends a line for each failed item.
 
-A line is one JSON object, and one ``write`` to a file opened with ``O_APPEND``. So a kill leaves no partial line, and
-several processes may append to one file. The file is opened again at the first failure, so a pipeline without failures
-holds no descriptor. It is closed when the pipeline has ended.
+A line is one JSON object; several processes may append to one file. The file is opened again at the first failure, so a
+pipeline without failures holds no descriptor. It is closed when the pipeline has ended.
 """
 
 from __future__ import annotations
@@ -10,13 +9,13 @@ from __future__ import annotations
 import json
 import logging
 import os
-import threading
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from spdl._errors import RemoteOpError, WorkerError
 from spdl._reports import cause_of, log, name_of, text_of
+from spdl.pipeline._line_file import LineFile
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -30,7 +29,6 @@ VERSION: Final = 1
 _LOG = logging.getLogger("spdl.pipeline")
 #: Quotes text as ASCII JSON, including the surrogates in paths that are not valid text.
 _quoted: Final = json.encoder.encode_basestring_ascii
-_MODE: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
 #: Longer messages, and stacks from other processes, are cut. The numbers of frames: the outermost and the innermost.
 _MOST_CHARACTERS: Final = 2000
 _MOST_FRAMES: Final = 24
@@ -45,37 +43,21 @@ class QuarantineFile:
     """
 
     def __init__(self, path: str, rank: int | None) -> None:
-        self._path = os.path.abspath(path)
+        self._file = LineFile(path, "quarantine file")
         rank = _rank_of_process() if rank is None else rank
         self._head = f'"run":"{os.urandom(4).hex()}","rank":{rank}'
         self._second = 0, ""  # the newest second, and the same as text
         self._was_logged = False
-        self._is_torn = False  # the last line in the file may be incomplete
-        self._guard = threading.Lock()  # of the descriptor
-        self._fd: int | None = None
-        self._has_ended = False
-        try:
-            fd = os.open(self._path, _MODE, 0o666)
-        except OSError as exc:
-            raise OSError(exc.errno, f"cannot open the quarantine file: {exc.strerror}", self._path) from exc
-        try:
-            size = os.fstat(fd).st_size
-        finally:
-            os.close(fd)
-        if size:
-            with open(self._path, "rb") as file:
-                file.seek(size - 1)
-                self._is_torn = file.read(1) not in (b"\n", b"")
 
     def write(self, event: FailureEvent) -> None:
         """Append a line. Never raises."""
         try:
-            self._append(_line_of(event, self._head, self._time()))
+            self._file.append(_line_of(event, self._head, self._time()))
         except Exception as exc:  # noqa: BLE001 - a full disk, or an exception that cannot be shown
             if not self._was_logged:
                 self._was_logged = True
                 text = "cannot write a failed item to the quarantine file %s; further errors of this are not logged"
-                log(_LOG, logging.WARNING, text, self._path, exc_info=exc)
+                log(_LOG, logging.WARNING, text, self._file.path, exc_info=exc)
 
     def _time(self) -> str:
         now = time.time()
@@ -88,29 +70,7 @@ class QuarantineFile:
 
     def close(self) -> None:
         """Close the file, at the end of the pipeline. Failures of calls that return later are still written."""
-        with self._guard:
-            self._has_ended = True
-            self._close()
-
-    def _close(self) -> None:
-        fd, self._fd = self._fd, None
-        if fd is not None:
-            os.close(fd)
-
-    def _append(self, line: bytes) -> None:
-        with self._guard:
-            if self._fd is None:
-                self._fd = os.open(self._path, _MODE, 0o666)
-            if self._is_torn:
-                line = b"\n" + line
-            try:
-                written = os.write(self._fd, line)
-            finally:
-                if self._has_ended:
-                    self._close()
-            self._is_torn = written != len(line)
-        if self._is_torn:
-            raise OSError(f"only {written} of {len(line)} bytes were written: is the disk full?")
+        self._file.close()
 
 
 def _rank_of_process() -> int:
