@@ -16,7 +16,7 @@ Make = Callable[..., RemoteStore]
 
 
 def _files(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file() and path.name != "account"]
+    return [path for path in folder.rglob("*") if path.is_file() and path.name != ".spdl-cache"]
 
 
 def _gets(server: ObjectServer) -> int:

@@ -38,7 +38,7 @@ def _bytes_in(folder: Path) -> int:
     return sum(
         -(-path.stat().st_size // 4096) * 4096
         for path in folder.rglob("*")
-        if path.name != "account" and path.is_file()
+        if path.name != ".spdl-cache" and path.is_file()
     )
 
 
@@ -106,7 +106,7 @@ def test_cache_that_another_process_keeps_locked_is_passed_over(
     store = s3(cache=DiskCache(folder, 20_000))
     store.get("1")
     monkeypatch.setattr("spdl.remote._space._PATIENCE", 0.0)
-    with open(folder / "account", "rb") as account:
+    with open(folder / ".spdl-cache", "rb") as account:
         fcntl.flock(account, fcntl.LOCK_EX)
         assert store.get("2") == bytes(1000)
     assert "locked" in caplog.text
@@ -123,7 +123,7 @@ def test_account_that_is_too_high_is_corrected(
     server.objects = {"bucket/1": bytes(1000), "bucket/2": bytes(1000)}
     store = s3(cache=DiskCache(folder, 20_000))
     store.get("1")
-    (folder / "account").write_bytes((20_000).to_bytes(8, "little"))
+    (folder / ".spdl-cache").write_bytes(b"SPDL disk cache\n" + (20_000).to_bytes(8, "little"))
     store.get("2")
     server.requests.clear()
     assert (store.get("1"), store.get("2")) == (bytes(1000), bytes(1000))

@@ -7,7 +7,8 @@ is killed, or a full disk, may still leave a *torn* line: one without its end. T
 2. After it is written, the byte before it is read: another process may have torn a line in between. In that case the
    line is written again, on a line of its own.
 
-Both reads are left out while nobody else has written, which the positions tell. Readers skip what is left of torn lines.
+Both reads are left out while nobody else has written, which the positions tell. Readers skip what is left of torn
+lines.
 """
 
 from __future__ import annotations

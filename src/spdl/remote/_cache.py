@@ -5,6 +5,7 @@ import logging
 import os
 import struct
 import time
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from spdl._reports import log
 
 from ._located import ObjectInfo
 from ._sizes import as_num_bytes
-from ._space import Space
+from ._space import Space, foreign_name
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -21,18 +22,21 @@ if TYPE_CHECKING:
 __all__ = ["DiskCache"]
 
 _LG = logging.getLogger("spdl.remote")
-# A file begins with this, then the length of the text that names its content, the text, and zeros up to a multiple of
-# _ALIGNMENT: copying from the middle of a cache line takes a tenth longer.
+# A file begins with this, then the length of the text that names its content, the text, zeros, and the checksum of the
+# content in the last four bytes before a multiple of _ALIGNMENT: copying from the middle of a cache line takes a tenth
+# longer.
 _ALIGNMENT = 64
 _HEAD = struct.Struct("<8sI")
-_MAGIC = b"SPDLC001"
+_MAGIC = b"SPDLC002"
+_CHECKSUM = struct.Struct("<I")
 #: Longest name that is read. Stores have paths of at most 1024 bytes.
 _LONGEST_NAME = 64 * 1024
 #: The time of last use is written at most this often, in seconds.
 _TOUCH_AFTER = 60.0
 #: How long to wait before using a cache again that could not be written, in seconds.
 _REST = 60.0
-#: For how many objects to remember where their first block is, which saves a tenth of the time of a hit: 25 MB.
+#: For how many objects to remember where their first block is, which saves a tenth of the time of a hit: 25 MB. For how
+#: many files to remember that their checksum is right.
 _MOST_PLACES = 65_536
 #: Most bytes that one request fetches to fill missing blocks.
 _MOST_AT_ONCE = 32 * 1024 * 1024
@@ -47,22 +51,24 @@ class DiskCache:
         assert store.get("0.jpg") == store.get("0.jpg")
 
     Any number of processes may share the folder, and any of them may be killed at any moment: a file gets its final
-    name when it is complete. An entry belongs to a store, a path and a version (ETag), so an object that was replaced
-    is read again. Objects without a version are not kept.
+    name when it is complete, and is compared with its checksum when a process first reads it. An entry belongs to a
+    store, a path and a version (ETag), so an object that was replaced is read again. Objects without a version are not
+    kept.
 
     If the folder cannot be written, or the disk is full, a warning is logged once and reading continues without the
     cache.
 
-    Creating it opens nothing. It can be pickled.
+    Creating it writes nothing. It can be pickled.
 
     Args:
-        path: Folder, best on a local disk. It is created if necessary.
+        path: Folder of its own, best on a local disk. It is created if necessary, and carries a mark from the first
+            use on. Only files of the cache are counted and removed in it.
         size: Most bytes in it: a number, or text such as ``"200GiB"``.
         block_size: Objects are kept in blocks of this many bytes, so reading a range of a large object fetches only the
             blocks that it touches. ``None``: only whole objects are kept, so reading a range fetches the whole object.
 
     Raises:
-        ValueError: A size is not a number of bytes, or less than 1.
+        ValueError: A size is not a number of bytes, or less than 1. The folder has other files and is not a cache.
         TypeError: An argument has the wrong type.
     """
 
@@ -71,12 +77,21 @@ class DiskCache:
         self._size = as_num_bytes("size", size)
         self._block_size = None if block_size is None else as_num_bytes("block_size", block_size)
         self._begin()
+        with suppress(OSError):  # what cannot be read now is reported when it is used
+            foreign = foreign_name(self._folder)
+            if foreign is not None:
+                raise ValueError(
+                    f"path must be a new, empty or earlier folder of a cache: {self._folder!r} has {foreign!r}, which "
+                    "no cache has made. Give a folder that is used for nothing else"
+                )
 
     def _begin(self) -> None:
         self._space = Space(self._folder, self._size)
         self._folders: set[str] = set()
         # For objects by store and path: the version, and the file and the header of the first block.
         self._places: dict[tuple[str, str], tuple[ObjectInfo, str, bytes]] = {}
+        # Files whose checksum was right: their time of change and number. Another process may have replaced them since.
+        self._checked: dict[str, tuple[int, int]] = {}
         self._is_warned = False
         self._rests_until = 0.0
 
@@ -217,7 +232,7 @@ class DiskCache:
 
     def _write(self, store: str, version: ObjectInfo, block: int, data: memoryview) -> bool:
         """False if the file is larger than the cache."""
-        head = _head_of(store, version, block)
+        head = _head_of(store, version, block) + _CHECKSUM.pack(zlib.crc32(data))
         path = self._path_of(store, version.path, block)
         reserved = self._space.reserve(len(head) + len(data))
         if reserved is None:
@@ -236,31 +251,46 @@ class DiskCache:
         """Bytes ``[start, stop)`` of a block of that version; marks it as used. ``None``: not in the cache."""
         path, head = self._place_of(store, version) if block == 0 else self._make_place(store, version, block)
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             return None
         try:
-            if os.pread(descriptor, len(head), 0) != head:  # another version, or not a file of this cache
+            begin = len(head) + _CHECKSUM.size
+            found = os.pread(descriptor, begin, 0)
+            if not found.startswith(head):  # another version, or not a file of this cache
                 return None
             status = os.fstat(descriptor)
             whole = self._block_size or version.size
-            if status.st_size != len(head) + min(whole, version.size - block * whole):
+            length = min(whole, version.size - block * whole)
+            if status.st_size != begin + length:
                 return None
+            identity = status.st_mtime_ns, status.st_ino
+            if self._checked.get(path) == identity:
+                data = _read_fully(descriptor, begin + start, stop - start)
+            else:
+                data = _read_fully(descriptor, begin, length)
+                if data is not None and zlib.crc32(data) != _CHECKSUM.unpack(found[len(head) :])[0]:
+                    text = "%r in the cache is damaged, so the object is read again: is the disk failing?"
+                    log(_LG, logging.WARNING, text, path)
+                    return None
+                self._note_checked(path, identity)
+                if data is not None and len(data) != stop - start:
+                    data = data[start:stop]
             if time.time() - status.st_mtime > _TOUCH_AFTER:
                 with suppress(OSError):  # the folder may be read-only
-                    os.utime(descriptor)
-            start, stop = start + len(head), stop + len(head)
-            data = os.pread(descriptor, stop - start, start)
-            while len(data) < stop - start:  # a read returns at most 2 GiB
-                more = os.pread(descriptor, stop - start - len(data), start + len(data))
-                if not more:
-                    return None
-                data += more
+                    now = time.time_ns()
+                    os.utime(descriptor, ns=(now, now))
+                    self._note_checked(path, (now, status.st_ino))
             return data
         except OSError:  # a disk that fails: the store still has it
             return None
         finally:
             os.close(descriptor)
+
+    def _note_checked(self, path: str, identity: tuple[int, int]) -> None:
+        if len(self._checked) >= _MOST_PLACES and path not in self._checked:
+            self._checked.clear()
+        self._checked[path] = identity
 
     # ------------------------------------------------------------------------------------------------- other processes
 
@@ -275,8 +305,19 @@ class DiskCache:
         return f"DiskCache({self._folder!r}, {self._size})"
 
 
+def _read_fully(descriptor: int, start: int, length: int) -> bytes | None:
+    """``None``: the file is shorter."""
+    data = os.pread(descriptor, length, start)
+    while len(data) < length:  # a read returns at most 2 GiB
+        more = os.pread(descriptor, length - len(data), start + len(data))
+        if not more:
+            return None
+        data += more
+    return data
+
+
 def _head_of(store: str, version: ObjectInfo, block: int) -> bytes:
-    """The header of a file: compared as a whole when the file is read."""
+    """The header of a file without the checksum: compared as a whole when the file is read."""
     text = f"{store}\0{version.path}\0{block}\0{version.size}\0{version.etag}".encode("utf-8", "surrogateescape")
     head = _HEAD.pack(_MAGIC, len(text)) + text
-    return head.ljust(-(-len(head) // _ALIGNMENT) * _ALIGNMENT, b"\0")
+    return head.ljust(-(-(len(head) + _CHECKSUM.size) // _ALIGNMENT) * _ALIGNMENT - _CHECKSUM.size, b"\0")

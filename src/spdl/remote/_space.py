@@ -8,10 +8,15 @@ The number of bytes in the folder never exceeds the limit, even if a process is 
 
 A process killed in between leaves an account that is too high, which the next listing corrects, or a temporary file.
 A temporary file is locked by the process that fills it, so one that can be locked was left behind, and is removed.
+
+The account is also the mark of the folder: a folder without it is used only if it is empty or all names in it are those
+of a cache. Only files with such names are counted and removed, whatever else is put there later.
 """
 
+import errno
 import fcntl
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -19,7 +24,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Reserved", "Space"]
+__all__ = ["Reserved", "Space", "foreign_name"]
 
 #: Files occupy whole blocks of the file system.
 _BLOCK = 4096
@@ -30,7 +35,14 @@ _PATIENCE = 10.0
 #: How long after that no thread waits for the lock again.
 _REST = 10.0
 _TEMPORARY = "tmp"
-_ACCOUNT = "account"
+#: It holds ``_MARK``, and the number of bytes in eight more.
+_ACCOUNT = ".spdl-cache"
+_MARK = b"SPDL disk cache\n"
+#: Names of folders, and in each the names of its files: temporary ones, and those of blocks (``DiskCache._path_of``).
+_NAMES = {_TEMPORARY: re.compile(r"[0-9a-f]{24}"), "block": re.compile(r"[0-9a-f]{38}")}
+_FOLDER_OF_BLOCKS = re.compile(r"[0-9a-f]{2}")
+#: The account of caches that were made before there was a mark: eight bytes.
+_FORMER_ACCOUNT = "account"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +87,7 @@ class Space:
         self._folder, self._limit = folder, limit
         self._mutex, self._pid = threading.Lock(), 0
         self._busy_until = 0.0
+        self._is_ours = False
 
     def reserve(self, num_bytes: int) -> Reserved | None:
         """Return a temporary file of that length; ``None``: it is larger than the limit.
@@ -89,7 +102,7 @@ class Space:
             used = _read_account(account)
             if used is None or used + charge > self._limit:
                 used = self._make_room(charge)
-            os.pwrite(account, (used + charge).to_bytes(8, "little"), 0)
+            os.pwrite(account, _MARK + (used + charge).to_bytes(8, "little"), 0)
             path = os.path.join(self._folder, _TEMPORARY, os.urandom(12).hex())
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
             reserved = Reserved(descriptor, path)
@@ -122,13 +135,15 @@ class Space:
         return used
 
     def _files(self, *, remove_abandoned: bool = False) -> Iterator[tuple[float, int, str]]:
-        """Time of last use, size and path of each file."""
+        """Time of last use, size and path of each file of the cache."""
         with os.scandir(self._folder) as folders:
-            names = [entry.path for entry in folders if entry.is_dir(follow_symlinks=False)]
-        for folder in names:
+            found = [(entry.path, names) for entry in folders if (names := _names_in(entry)) is not None]
+        for folder, names in found:
             is_temporary = os.path.basename(folder) == _TEMPORARY
             with os.scandir(folder) as entries:
                 for entry in entries:
+                    if not _is_file(entry, names):
+                        continue
                     if is_temporary and remove_abandoned and _remove_abandoned(entry.path):
                         continue
                     with suppress(FileNotFoundError):
@@ -139,17 +154,33 @@ class Space:
     def _locked(self) -> Iterator[int]:
         """The account, locked against other threads and processes."""
         with self._mutex_of_process():
-            os.makedirs(os.path.join(self._folder, _TEMPORARY), exist_ok=True)
             path = os.path.join(self._folder, _ACCOUNT)
-            account = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            if not self._is_ours:
+                self._claim_folder()
+                self._is_ours = True
+            account = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
             try:
+                if os.pread(account, len(_MARK), 0) not in (_MARK, b""):
+                    raise OSError(errno.EEXIST, "it is no account of a cache", path)
                 self._lock(account, path)
                 try:
+                    os.makedirs(os.path.join(self._folder, _TEMPORARY), exist_ok=True)
                     yield account
                 finally:
                     fcntl.flock(account, fcntl.LOCK_UN)  # see Reserved.close
             finally:
                 os.close(account)
+
+    def _claim_folder(self) -> None:
+        """Make the folder, or check that it may be used; adopt a cache of before."""
+        os.makedirs(self._folder, exist_ok=True)
+        foreign = foreign_name(self._folder)
+        if foreign is not None:
+            raise FileExistsError(errno.EEXIST, f"it is no cache: it has {foreign!r}", self._folder)
+        former = os.path.join(self._folder, _FORMER_ACCOUNT)
+        if not os.path.lexists(os.path.join(self._folder, _ACCOUNT)) and os.path.lexists(former):
+            with suppress(FileNotFoundError):  # another process was faster
+                os.unlink(former)
 
     def _lock(self, account: int, path: str) -> None:
         """Wait for the lock, with a time limit: a stopped process may hold it."""
@@ -181,8 +212,49 @@ def _charged(num_bytes: int) -> int:
 
 
 def _read_account(account: int) -> int | None:
-    text = os.pread(account, 8, 0)
+    text = os.pread(account, 8, len(_MARK))
     return int.from_bytes(text, "little") if len(text) == 8 else None
+
+
+def foreign_name(folder: str) -> str | None:
+    """The name of something that no cache has put into the folder.
+
+    ``None``: the folder does not exist, is empty, carries the mark, or has only names of a cache.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            found = list(entries)
+    except FileNotFoundError:
+        return None
+    if any(entry.name == _ACCOUNT and entry.is_file(follow_symlinks=False) for entry in found):
+        return None
+    for entry in found:
+        names = _names_in(entry)
+        if names is not None:
+            with os.scandir(entry.path) as files:
+                for file in files:
+                    if not _is_file(file, names):
+                        return os.path.join(entry.name, file.name)
+        elif entry.name != _FORMER_ACCOUNT or not _is_former_account(entry):
+            return entry.name
+    return None
+
+
+def _names_in(folder: "os.DirEntry[str]") -> "re.Pattern[str] | None":
+    """Names of the files in a folder of a cache; ``None``: it is not one."""
+    if not folder.is_dir(follow_symlinks=False):
+        return None
+    if folder.name == _TEMPORARY:
+        return _NAMES[_TEMPORARY]
+    return _NAMES["block"] if _FOLDER_OF_BLOCKS.fullmatch(folder.name) else None
+
+
+def _is_file(entry: "os.DirEntry[str]", names: "re.Pattern[str]") -> bool:
+    return names.fullmatch(entry.name) is not None and entry.is_file(follow_symlinks=False)
+
+
+def _is_former_account(entry: "os.DirEntry[str]") -> bool:
+    return entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_size in (0, 8)
 
 
 def _remove_abandoned(path: str) -> bool:
