@@ -12,6 +12,7 @@ others.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -135,11 +136,30 @@ def _check_document(document: Any, what: str) -> None:
                 _check_pipeline(each, check, where)
             elif each["kind"] == "loader" and "sources" in each:
                 _check_loader(each, check, where)
+        _check_alike(document["states"], check)
+
+
+def _check_alike(states: list[dict[str, Any]], check: _Check) -> None:
+    """Check what gathered states have in common, as far as a distribution over other ranks depends on it."""
+    first = states[0]
+    for rank, each in enumerate(states):
+        where = f"states[{rank}]."
+        check.that(each["kind"] == first["kind"], f"{where}kind", f"{first['kind']!r}, as that of rank 0", each["kind"])
+        if "sources" not in each or "sources" not in first:
+            continue
+        num = len(first["sources"])
+        check.that(
+            len(each["sources"]) == num, f"{where}sources", f"a list of {num}, as that of rank 0", each["sources"]
+        )
+        for number, (own, other) in enumerate(zip(each["sources"], first["sources"], strict=True)):
+            for key in ("kind", "length", "world"):
+                place = f"{where}sources[{number}].{key}"
+                check.that(own[key] == other[key], place, f"{other[key]!r}, as that of rank 0", own[key])
 
 
 def _check_pipeline(document: dict[str, Any], check: _Check, where: str) -> None:
     check.key(document, "fingerprint", where, _is_list, "a list")
-    check.key(document, "approximate", where, _is_list, "a list")
+    check.key(document, "approximate", where, lambda found: _is_list(found) and all(map(_is_text, found)), "texts")
     check.key(document, "sources", where, _is_list, "a list")
     for number, source in enumerate(document["sources"]):
         _check_source(source, check, f"{where}sources[{number}].")
@@ -183,6 +203,8 @@ def _check_epoch(epoch: Any, check: _Check, where: str) -> None:
     if "holes" in epoch:
         holes = check.parsed(epoch, "holes", where, Ranges.from_json, _RANGES)
         check.that(holes.stop <= high, f"{where}holes", f"positions below {high}", epoch["holes"])
+    iterator = epoch.get("iterator")
+    check.that(iterator is None or isinstance(iterator, dict), f"{where}iterator", "a JSON object, or null", iterator)
     if "dropped" in epoch:
         check.parsed(epoch, "dropped", where, Ranges.from_json, _RANGES)
     for name in ("parts", "dropped_parts"):
@@ -229,7 +251,8 @@ def _shorten(value: object) -> str:
 
 
 def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    """Whether it is a number that positions and epochs can have: Python's ranges and sequences go no further."""
+    return isinstance(value, int) and not isinstance(value, bool) and -sys.maxsize <= value <= sys.maxsize
 
 
 def _is_count(value: object) -> bool:

@@ -153,10 +153,10 @@ def _one_per_rank(documents: Sequence[Document]) -> list[Document]:
             by_rank[rank] = document
         elif _what_is_left(document) != _what_is_left(by_rank[rank]):
             raise ResumeError(_of_one_rank(number, rank, world))
-    missing = [rank for rank in range(world) if rank not in by_rank]
-    if missing:
+    missing = next((rank for rank in range(world) if rank not in by_rank), None)  # a damaged world may be huge
+    if missing is not None:
         raise ResumeError(
-            f"cannot gather states: there are {len(documents)}, of a world of {world}, and that of rank {missing[0]} "
+            f"cannot gather states: there are {len(documents)}, of a world of {world}, and that of rank {missing} "
             "is missing. Give those of all ranks; within torch.distributed, every rank has to call gather()"
         )
     return [by_rank[rank] for rank in range(world)]

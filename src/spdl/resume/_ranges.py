@@ -8,6 +8,7 @@ integers.
 from __future__ import annotations
 
 import operator
+import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain
@@ -95,7 +96,7 @@ class Ranges:
             raise ValueError(f"ranges must be a list, got {value!r}")
         pairs: list[tuple[int, int]] = []
         for each in value:
-            if type(each) is int and pairs:
+            if type(each) is int and pairs and each <= sys.maxsize:
                 start = pairs[-1][1] - 1 + each
                 stop = start + 1
             else:
@@ -377,6 +378,6 @@ def _integers(value: object, count: int) -> list[int]:
     if not isinstance(value, list) or len(value) != count:
         raise ValueError(f"a range must be a list of {count} integers, got {value!r}")
     for number in value:
-        if not isinstance(number, int) or isinstance(number, bool):
+        if not isinstance(number, int) or isinstance(number, bool) or abs(number) > sys.maxsize:
             raise ValueError(f"a range must be a list of {count} integers, got {value!r}")
     return value

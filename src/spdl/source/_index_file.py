@@ -19,7 +19,7 @@ from zlib import crc32
 
 from ._errors import ShardError
 
-__all__ = ["Columns", "as_column", "decode_index", "encode_index", "open_file"]
+__all__ = ["Columns", "as_column", "damaged_index", "decode_index", "encode_index", "open_file"]
 
 _MAGIC: Final = b"SPDLIDX\n"
 _VERSION: Final = 1
@@ -87,16 +87,35 @@ def decode_index(kind: str, data: memoryview[int], path: str) -> tuple[dict[str,
             f"cannot open the index {path!r}: its checksum is wrong, so it is damaged. Remove it and build it again",
             shard=path,
         )
-    description = json.loads(bytes(data[_HEADER.size : _HEADER.size + length]))
-    if description["kind"] != kind:
-        raise ShardError(f"cannot open {path!r}: it is an index of {description['kind']}, not of {kind}", shard=path)
+    try:
+        description, columns = _parsed(data, length)
+        own = description["kind"]
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as exc:
+        raise damaged_index(path, f"its description cannot be read ({exc!r})") from exc
+    if own != kind:
+        raise ShardError(f"cannot open {path!r}: it is an index of {own}, not of {kind}", shard=path)
+    return description, columns, checksum
+
+
+def damaged_index(path: str, reason: str) -> ShardError:
+    """The error for an index whose checksum is right and whose content is not."""
+    return ShardError(
+        f"cannot open the index {path!r}: {reason}, so it is damaged. Remove it and build it again", shard=path
+    )
+
+
+def _parsed(data: memoryview[int], length: int) -> tuple[dict[str, Any], Columns]:
+    description: dict[str, Any] = json.loads(bytes(data[_HEADER.size : _HEADER.size + length]))
     start = _HEADER.size + length
     columns: Columns = {}
     for name, (code, place, count) in description.pop("columns").items():
-        column = data[start + place : start + place + count * _TYPES[code]].cast(code)
+        stop = start + place + count * _TYPES[code]
+        if place < 0 or count < 0 or stop > len(data):
+            raise ValueError(f"column {name!r} is not inside the file")
+        column = data[start + place : stop].cast(code)
         if sys.byteorder == "big":
             swapped = array(code, column)
             swapped.byteswap()
             column = memoryview(swapped)
         columns[name] = column
-    return description, columns, checksum
+    return description, columns

@@ -3,13 +3,18 @@
 import os
 import pickle
 import threading
+from array import array
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl.source import ShardError, StaleIndexError, TarIndex
+from spdl.source._index_file import decode_index, encode_index
+from spdl.source._shards._tar_build import KIND
 from tests.strategies.profiles import cases
 from tests.support.shards import MemoryStore, tar_of, write_shards
 
@@ -71,6 +76,63 @@ def test_a_damaged_index_is_an_error(change: str, tmp_path: Path) -> None:
         TarIndex.open(saved)
     assert caught.value.shard == str(saved)
     assert len(TarIndex.of(tmp_path)) == 3
+
+
+_ODD: list[Any] = [None, True, -1, 0, 7, 10**30, 1.5, "", "x", [], [0], [[]], {}, {"x": -1}]
+
+
+def _mutants(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Indexes with a right checksum and odd content: of the description, and of each column of numbers."""
+    description, columns, _ = decode_index(KIND, memoryview(data), "")
+    arrays = {name: array(column.format, column) for name, column in columns.items()}
+
+    def encoded(of: Any, **changed: Any) -> bytes:
+        given = {**arrays, **changed}
+        return encode_index(KIND, of, {name: each for name, each in given.items() if each is not None})
+
+    for key in ("shards", "extensions"):
+        for odd in _ODD:
+            yield f"{key} = {odd!r}", encoded({**description, key: odd})
+        yield f"no {key}", encoded({name: each for name, each in description.items() if name != key})
+    for place in range(5):
+        for odd in _ODD:
+            rows = [list(row) for row in description["shards"]]
+            rows[0][place] = odd
+            yield f"shards[0][{place}] = {odd!r}", encoded({**description, "shards": rows})
+    for name, column in arrays.items():
+        yield f"no {name}", encoded(description, **{name: None})
+        yield f"{name} is empty", encoded(description, **{name: array(column.typecode)})
+        yield f"{name} is longer", encoded(description, **{name: column + column[-1:]})
+        yield f"{name} is backwards", encoded(description, **{name: column[::-1]})
+        for place in range(len(column)):
+            for odd in (0, 1, 255, 2**63 - 1, 2**64 - 1):
+                wide = array("Q", column)
+                wide[place] = odd
+                yield f"{name}[{place}] = {odd}", encoded(description, **{name: wide})
+
+
+def test_an_index_with_odd_content_is_built_again(tmp_path: Path) -> None:
+    """Though its checksum is right: it is refused or read, but raises nothing else; ``of`` builds what was refused."""
+    write_shards(tmp_path, [2, 1])
+    saved = Path(str(TarIndex.of(tmp_path).path))
+    data = saved.read_bytes()
+    right = list(TarIndex.of(tmp_path))
+    num_refused = 0
+    for what, mutant in _mutants(data):
+        saved.write_bytes(mutant)
+        try:
+            index = TarIndex.open(saved)
+        except ShardError:
+            num_refused += 1
+            assert list(TarIndex.of(tmp_path)) == right, what
+            continue
+        for number in range(-len(index), len(index)):
+            try:
+                sample = index[number]
+            except ShardError:
+                continue
+            assert set(sample) <= {*right[0], *index.extensions}, what
+    assert num_refused > 200
 
 
 def test_an_index_that_cannot_be_saved_is_used_all_the_same(tmp_path: Path) -> None:

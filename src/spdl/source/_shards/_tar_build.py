@@ -15,13 +15,22 @@ from typing import Any, Final
 
 from spdl.source._braces import expand_braces
 from spdl.source._errors import ShardError
-from spdl.source._index_file import as_column, encode_index
+from spdl.source._index_file import Columns, as_column, damaged_index, encode_index
 from spdl.source._stores import FilePart, LocalFiles, RangeStore, StoredFile, list_named
 from spdl.source._urls import is_url, store_of
 
 from ._tar_headers import BLOCK, TarHeaders
 
-__all__ = ["KIND", "FoundShards", "TarTable", "build_index", "divide_name", "encode_tables", "find_shards"]
+__all__ = [
+    "KIND",
+    "FoundShards",
+    "TarTable",
+    "build_index",
+    "check_tables",
+    "divide_name",
+    "encode_tables",
+    "find_shards",
+]
 
 #: Kind of the index file.
 KIND: Final = "tar archives"
@@ -228,3 +237,59 @@ def encode_tables(tables: Sequence[TarTable], *, is_local: bool) -> bytes:
             "keys": array("B", b"".join(keys)),
         },
     )
+
+
+def check_tables(description: dict[str, Any], columns: Columns, path: str) -> None:
+    """Check that the contents of an index file agree with each other, as :func:`encode_tables` makes them.
+
+    Raises:
+        ShardError: They do not, although the checksum is right.
+    """
+    try:
+        reason = _wrong_in(description["shards"], description["extensions"], columns)
+    except (KeyError, TypeError, ValueError) as exc:
+        reason = f"a part of it is missing or has another type ({exc!r})"
+    if reason is not None:
+        raise damaged_index(path, reason)
+
+
+def _wrong_in(rows: Any, extensions: Any, columns: Columns) -> str | None:
+    import numpy as np  # imported late: only indexes that were saved need it
+
+    if not isinstance(rows, list) or not all(map(_is_row, rows)):
+        return "its list of shards is wrong"
+    if not isinstance(extensions, list) or not all(isinstance(each, str) for each in extensions):
+        return "its list of extensions is wrong"
+    names = ("first_files", "blocks", "sizes", "kinds", "key_ends")
+    first_files, blocks, sizes, kinds, key_ends = (np.asarray(columns[name]).astype(np.uint64) for name in names)
+    keys = columns["keys"]
+    num_samples, num_files = sum(row[3] for row in rows), len(blocks)
+    if len(first_files) != num_samples + 1 or len(key_ends) != num_samples:
+        return f"it has {len(first_files) - 1} and {len(key_ends)} samples, and its shards have {num_samples}"
+    if not len(sizes) == len(kinds) == num_files or first_files[0] != 0 or first_files[-1] != num_files:
+        return "its numbers of files differ"
+    if (first_files[1:] <= first_files[:-1]).any():
+        return "it has a sample without files"
+    if (key_ends[1:] < key_ends[:-1]).any() or int(key_ends[-1] if num_samples else 0) != len(keys):
+        return "the keys of its samples are wrong"
+    if num_files and int(kinds.max()) >= len(extensions):
+        return "it has files with unknown extensions"
+    bounds = np.array([row[1] for row in rows], np.uint64).repeat([row[3] for row in rows])
+    if num_files:
+        bounds = bounds.repeat(np.diff(first_files).astype(np.int64))
+        # Compared like this, nothing overflows.
+        if (blocks > bounds // BLOCK).any() or (sizes > bounds - blocks * np.uint64(BLOCK)).any():
+            return "it has files that are not inside their shard"
+        is_next = np.ones(num_files, bool)
+        is_next[first_files[:-1].astype(np.int64)] = False
+        if (is_next[1:] & (blocks[1:] <= blocks[:-1])).any():
+            return "the files of a sample are out of order"
+    return None
+
+
+def _is_row(row: Any) -> bool:
+    match row:
+        case [str(), int(size), str() | None, int(num_samples), dict(skipped)]:
+            counts = size, num_samples, *skipped.values()
+            return all(type(count) is int and 0 <= count < 1 << 63 for count in counts)
+    return False

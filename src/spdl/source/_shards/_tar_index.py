@@ -19,7 +19,7 @@ from spdl.source._errors import ShardError, StaleIndexError
 from spdl.source._index_file import decode_index, encode_index, open_file
 from spdl.source._stores import FilePart, LocalFiles, RangeStore, StoredFile, list_named, write_whole
 
-from ._tar_build import KIND, FoundShards, TarTable, build_index, find_shards
+from ._tar_build import KIND, FoundShards, TarTable, build_index, check_tables, find_shards
 from ._tar_headers import BLOCK
 from ._tar_sample import Shard, TarSample, cut_off
 
@@ -56,6 +56,8 @@ class TarIndex(Sequence[dict[str, Any]]):
         self._local = LocalFiles() if store is None else None
         where = path or _MEMORY
         description, columns, self._checksum = decode_index(KIND, data, where)
+        if path is not None:
+            check_tables(description, columns, where)
         folder = os.path.dirname(path or "")
         self._shards = [
             Shard(name if store is not None else os.path.join(folder, name), size, etag, num_samples, skipped)

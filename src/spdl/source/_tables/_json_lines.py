@@ -9,6 +9,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
+from operator import lt
 from typing import Any, Final
 from zlib import crc32
 
@@ -127,9 +128,10 @@ class JsonLines(Rows[Any]):
             size = list_named(self._store, [saved])[0].size
             data = memoryview(bytes(self._store.read(FilePart(saved, 0, size))))
             description, columns, _ = decode_index(_KIND, data, saved)
-            if (description["size"], description["etag"]) == (file.size, file.etag):
-                starts = columns["starts"]
-                return array(starts.format, starts)
+            if (description.get("size"), description.get("etag")) == (file.size, file.etag) and "starts" in columns:
+                starts = array(columns["starts"].format, columns["starts"])
+                if starts and starts[-1] == file.size and all(map(lt, starts, starts[1:])):
+                    return starts
         except (FileNotFoundError, PermissionError, ShardError):  # some stores deny access to missing objects
             pass
         found = as_column(_scan(self._store, file), file.size)
