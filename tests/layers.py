@@ -379,7 +379,7 @@ INCLUDES: dict[str, set[str]] = {
     "base": set(),
     "av": {"base"},
     "image": {"base"},
-    "media": {"av", "image", "archive", "base"},
+    "media": {"av", "image", "archive", "wav", "base"},
     "jpeg": {"image", "base"},
     "wav": {"base"},
     "archive": {"base"},

@@ -106,6 +106,11 @@ std::string_view sniff_format(std::span<const std::uint8_t> data) noexcept {
       return signature.format;
     }
   }
+  if (bytes.starts_with("RIFX") || bytes.starts_with("RF64") || bytes.starts_with("BW64")) {
+    // Of WAV files only.
+    const auto is_wav = [&](const Signature& form) { return form.format == "WAV" && has_at(bytes, form); };
+    return std::any_of(kRiffForms.begin(), kRiffForms.end(), is_wav) ? "WAV" : std::string_view{};
+  }
   if (bytes.starts_with("RIFF")) {
     for (const Signature& form : kRiffForms) {
       if (has_at(bytes, form)) {

@@ -1,12 +1,15 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "base/buffer.h"
 #include "base/error.h"
+#include "bind/gil.h"
 #include "bind/memory.h"
 #include "bind/named.h"
 #include "bind/registration.h"
@@ -23,7 +26,8 @@ constexpr const char* kHeaderDoc = R"(The header of a WAV file. Read-only.)";
 constexpr const char* kArrayDoc = R"(Samples of a WAV file, ``(samples, channels)``, as a view of the file in memory.
 
 Arrays made from it (``to_numpy``, ``to_torch``, ``numpy.asarray``) are views. It keeps the file's memory, which can be
-neither freed nor resized as long as it lives; the arrays keep it alive.)";
+neither freed nor resized as long as it lives; the arrays keep it alive. Samples of 24 bits and big-endian ones are a copy
+in memory of its own.)";
 
 constexpr const char* kParseDoc = R"(Read the header of a WAV file of any coding.
 
@@ -45,7 +49,7 @@ Args:
 Raises:
     WAVError: See ``spdl.io.load_wav``.
 
-Reads a few dozen bytes, and holds the GIL.)";
+Reads a few dozen bytes, and holds the GIL; copies samples without it.)";
 
 std::span<const std::uint8_t> bytes_of(const Export& held) noexcept { return {held.data(), held.size()}; }
 
@@ -62,8 +66,12 @@ auto named(const Export& held, Work work) {
 
 class WavArray {
  public:
+  // A view of the file.
   WavArray(Export file, const WavHeader& header, const WavSamples& samples)
-      : file_(std::move(file)), sample_rate_(header.sample_rate), samples_(samples) {}
+      : file_(std::move(file)), data_(file_->data() + samples.offset), sample_rate_(header.sample_rate), samples_(samples) {}
+  // A copy.
+  WavArray(Buffer memory, const WavHeader& header, const WavSamples& samples)
+      : memory_(std::move(memory)), data_(memory_.data()), sample_rate_(header.sample_rate), samples_(samples) {}
 
   nb::tuple shape() const { return nb::make_tuple(samples_.num_samples, samples_.num_channels); }
   std::uint32_t sample_rate() const noexcept { return sample_rate_; }
@@ -75,19 +83,22 @@ class WavArray {
     interface["version"] = 3;
     interface["shape"] = shape();
     interface["typestr"] = samples_.typestr;
-    const std::uint8_t* data = file_ ? file_->data() + samples_.offset : nullptr;
-    interface["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(data), !file_ || file_->is_readonly());
+    interface["data"] =
+        nb::make_tuple(reinterpret_cast<std::uintptr_t>(data_), data_ == nullptr || (file_ && file_->is_readonly()));
     return interface;
   }
 
   // An empty state that only the garbage collector can see: no memory, no samples.
   void clear() noexcept {
     samples_.num_samples = 0;
+    data_ = nullptr;
     file_.reset();
   }
 
  private:
   std::optional<Export> file_;
+  Buffer memory_;
+  const std::uint8_t* data_;
   std::uint32_t sample_rate_;
   WavSamples samples_;
 };
@@ -120,7 +131,15 @@ WavArray load(const nb::object& data, std::optional<double> start, std::optional
   Export held(data, false, "data");
   const WavHeader header = named(held, [&] { return read_wav_header(bytes_of(held)); });
   const WavSamples samples = named(held, [&] { return find_wav_samples(header, start, duration); });
-  return {std::move(held), header, samples};
+  if (samples.is_view) {
+    return {std::move(held), header, samples};
+  }
+  Buffer copy(std::max<std::size_t>(samples.num_samples * samples.num_channels * samples.element_bytes, 1));
+  {
+    const GilReleased released;
+    copy_wav_samples(header, samples, bytes_of(held), copy.data());
+  }
+  return {std::move(copy), header, samples};
 }
 
 std::string show(const WavHeader& header) {

@@ -99,6 +99,19 @@ def rf64() -> bytes:
     return b"RF64" + plain[4:12] + ds64 + plain[12:40] + b"\xff" * 4 + plain[44:]
 
 
+def rifx(width: int) -> bytes:
+    form = struct.pack(">HHIIHH", 1, 1, 8000, 8000 * width, width, 8 * width)
+    data = bytes(range(8)) * width
+    body = b"WAVEfmt " + struct.pack(">I", 16) + form + b"data" + struct.pack(">I", len(data)) + data
+    return b"RIFX" + struct.pack(">I", len(body)) + body
+
+
+def extensible() -> bytes:
+    form = struct.pack("<HHIIHHHHI", 0xFFFE, 2, 8000, 64000, 8, 32, 22, 24, 3)
+    form += bytes.fromhex("0100000000001000800000aa00389b71")
+    return b"RIFF\0\0\0\0WAVEfmt " + struct.pack("<I", 40) + form + b"data\0\0\0\0" + bytes(range(64))
+
+
 def image(name: str, mode: str = "RGB", *, turned: bool = False, **options: Any) -> bytes:
     stream = io.BytesIO()
     picture = Image.linear_gradient("L").resize((9, 7)).convert(mode)
@@ -255,10 +268,13 @@ FILES = {
     "zip/commented": npz(comment=b"PK\5\6 is a comment"),
     "zip/deflated_zip64": npz(is_deflated=True),
     "zip/stored": npz(),
+    "wav/extensible": extensible(),
     "wav/float": wav(4, 1).replace(struct.pack("<HH", 1, 1), struct.pack("<HH", 3, 1), 1),
     "wav/list": (lambda data: data[:12] + b"LIST\3\0\0\0abc\0" + data[12:])(wav(1, 3)),
     "wav/pcm": wav(2, 2),
     "wav/rf64": rf64(),
+    "wav/rifx": rifx(3),
+    "wav/unseekable": b"\1" + rifx(2),
 }  # fmt: skip
 
 if __name__ == "__main__":

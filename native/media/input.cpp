@@ -126,15 +126,13 @@ void Input::open(bool find_all_parameters) {
     }
     io_state_->access.check(*format, name_);
   }
-  if (std::string_view(format->name) == "wav" && !may_hide_a_codec(start)) {
-    context_->max_probe_packets = 0;
-  }
   declared_size_ = declared_size(start);
   is_endless_ = is_endless_wav(start);
-  AVFormatContext* opened = context_.release();  // which this call frees if it fails
-  const int code = avformat_open_input(&opened, url.c_str(), format, options.address());
-  context_.reset(opened);
-  fail_unless_opened(code, said);
+  wav_.reset();
+  if (std::string_view(format->name) == "wav" && io_state_->io) {
+    find_wav(start);
+  }
+  open_format(url, *format, options, said);
   if (is_from_url) {
     options.keep_common(options_of_url);
   }
@@ -144,10 +142,14 @@ void Input::open(bool find_all_parameters) {
   }
   complete_flac(*context_);
   // What cannot be opened twice has to be looked into now.
-  has_all_parameters_ = find_all_parameters || start.empty() || !is_header_enough(*context_);
-  if (has_all_parameters_) {
+  const bool may_be_hidden = wav_ && !wav_->needs_plain_header() && may_hide_a_codec(start);
+  has_all_parameters_ = wav_ || find_all_parameters || start.empty() || !is_header_enough(*context_);
+  if (has_all_parameters_ && (!wav_ || may_be_hidden)) {
     fail_unless_opened(avformat_find_stream_info(context_.get(), nullptr), said);
     fail_if_empty();
+    if (wav_ && !wav_->is_codec_of(*context_)) {
+      wav_.reset();
+    }
   }
   if (!has_all_parameters_ && std::string_view(context_->iformat->name) == "matroska,webm") {
     // When it begins, only its first packet tells.
@@ -157,6 +159,50 @@ void Input::open(bool find_all_parameters) {
     }
   }
   is_at_start_ = true;
+}
+
+// Whether our own parser reads the packets. `start`: the first bytes; none of a source that can be read only once, or of a
+// URL.
+void Input::find_wav(std::span<const std::uint8_t> start) {
+  AVIOContext& io = *io_state_->io->context();
+  // What probing has read.
+  const std::span<const std::uint8_t> probed(io.buf_ptr, static_cast<std::size_t>(io.buf_end - io.buf_ptr));
+  const std::vector<std::uint8_t> copy(probed.begin(), start.empty() ? probed.end() : probed.begin());
+  const std::span<const std::uint8_t> known = start.empty() ? std::span<const std::uint8_t>(copy) : start;
+  const bool may_hide = may_hide_a_codec(known);
+  if (!may_hide) {
+    context_->max_probe_packets = 0;
+  } else if (start.empty()) {
+    return;  // what looking for it has read cannot be read again
+  }
+  try {
+    wav_ = WavPackets::find(known, io);
+  } catch (Error& error) {
+    error.source = name_;
+    throw;
+  }
+}
+
+void Input::open_format(const std::string& url, const AVInputFormat& format, av::Dictionary& options,
+                        const av::LogCapture& said) {
+  std::vector<std::uint8_t> header;
+  std::optional<SourceIo> header_io;
+  AVIOContext* own_io = context_->pb;
+  if (wav_ && wav_->needs_plain_header()) {
+    header = wav_->plain_header();
+    header_io.emplace(std::span<const std::uint8_t>(header), static_cast<int>(header.size()));
+    context_->pb = header_io->context();
+  }
+  AVFormatContext* opened = context_.release();  // which this call frees if it fails
+  const int code = avformat_open_input(&opened, url.c_str(), &format, options.address());
+  context_.reset(opened);
+  fail_unless_opened(code, said);
+  if (header_io) {
+    context_->pb = own_io;
+  }
+  if (wav_) {
+    wav_->complete(*context_);
+  }
 }
 
 // Makes what libav is to read from, except where `format` opens it. Returns what libav is to call it.
@@ -276,7 +322,7 @@ bool Input::read_marked(AVPacket& packet) {
   constexpr int kMostAttempts = 1000;
   int code = AVERROR(EAGAIN);
   for (int attempt = 0; code == AVERROR(EAGAIN) && attempt < kMostAttempts; ++attempt) {
-    code = av_read_frame(context_.get(), &packet);
+    code = wav_ ? wav_->read(*context_->pb, packet) : av_read_frame(context_.get(), &packet);
   }
   throw_if_failed(kRead);
   io_state_->access.throw_if_refused(kRead, name_);
@@ -338,6 +384,12 @@ void Input::expect_no_failure() const {
 
 // libav takes the end of the data for the end of the media, wherever it comes.
 void Input::expect_all_data() const {
+  if (const auto expected = wav_ ? wav_->missing_end() : std::nullopt) {
+    throw Error(ErrorKind::kDemux, kRead,
+                "the data ends early: the file should have " + std::to_string(*expected) + " bytes of samples")
+        .in(name_)
+        .at(stream_, time_);
+  }
   const std::int64_t present = context_->pb != nullptr ? avio_size(context_->pb) : -1;
   if (present < 0) {
     return;
@@ -367,6 +419,10 @@ bool Input::seek(int stream, std::int64_t min_ticks, std::int64_t ticks, int fla
   is_at_start_ = false;
   io_state_->watch.restart();
   drop_peeked();
+  if (wav_) {
+    wav_->seek(ticks);
+    return true;
+  }
   const bool has_succeeded = avformat_seek_file(context_.get(), stream, min_ticks, ticks, ticks, flags) >= 0;
   if (io_state_->io) {
     io_state_->io->throw_if_failed();  // rather than read from the beginning, which is not available

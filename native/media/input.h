@@ -21,6 +21,7 @@
 #include "av/owners.h"
 #include "base/error.h"
 #include "media/byte_ranges.h"
+#include "media/wav_packets.h"
 
 namespace spdl {
 
@@ -118,6 +119,11 @@ class Input {
   void expect_all_data() const;
   Error damaged_packet() const;
 
+  void find_wav(std::span<const std::uint8_t> start);
+  void open_format(const std::string& url, const AVInputFormat& format, av::Dictionary& options,
+                   const av::LogCapture& said);
+
+  std::optional<WavPackets> wav_;               // reads the packets of a WAV file without a compressed coding
   std::deque<av::PacketPtr> ahead_;             // packets that were peeked at
   bool is_ended_ = false;                       // reading stopped at an error that was tolerated
   int num_errors_ = 0;

@@ -475,7 +475,8 @@ class WAVArray:
     Samples of a WAV file, ``(samples, channels)``, as a view of the file in memory.
 
     Arrays made from it (``to_numpy``, ``to_torch``, ``numpy.asarray``) are views. It keeps the file's memory, which can be
-    neither freed nor resized as long as it lives; the arrays keep it alive.
+    neither freed nor resized as long as it lives; the arrays keep it alive. Samples of 24 bits and big-endian ones are a copy
+    in memory of its own.
     """
 
     @property
@@ -519,5 +520,5 @@ def load_wav(
     Raises:
         WAVError: See ``spdl.io.load_wav``.
 
-    Reads a few dozen bytes, and holds the GIL.
+    Reads a few dozen bytes, and holds the GIL; copies samples without it.
     """
