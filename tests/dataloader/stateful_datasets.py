@@ -21,6 +21,13 @@ class Squares:
         return torch.tensor(index) ** 2
 
 
+class Identity(Squares):
+    """``dataset[i]`` is ``i``."""
+
+    def __getitem__(self, index: int) -> Any:
+        return index
+
+
 class Failing(Squares):
     """Every seventh sample fails."""
 

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from multiprocessing.context import BaseContext
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 from zlib import crc32
 
 from spdl._numbers import as_timeout
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ._torch.choosing._choosing import Choice
     from ._torch.resuming._documents import Begun, Loaded
     from ._torch.resuming._indices import Indices
+    from ._torch.resuming._random import Arrival, GlobalState
 
     _Attributes = ResolvedArguments
 else:
@@ -166,6 +167,9 @@ class PyTorchDataLoader(Generic[T], _Attributes):
     are.
     """
 
+    #: Number of epochs that loaders of this process have begun. See ``GlobalState``.
+    _num_begun: ClassVar[int] = 0
+
     def __init__(self, arguments: ResolvedArguments) -> None:
         vars(self).update(vars(arguments))
         del self.shuffle  # torch's loader has no such attribute: the sampler determines the order
@@ -176,6 +180,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         self._indices: Indices | None = None  # of the newest epoch
         self._begun: Begun | None = None  # the newest epoch
         self._loaded: Loaded | None = None  # the state that the next epoch resumes from
+        self._shared: GlobalState | None = None  # of this state
         self._read_stats: Callable[[], PipelineStats] = empty_stats  # of the newest epoch
         self._observer: Observer | None = None  # of the newest epoch, if it is a pipeline
         self._is_measured = False  # epochs are measured from their start
@@ -189,15 +194,19 @@ class PyTorchDataLoader(Generic[T], _Attributes):
 
     def __iter__(self) -> Iterator[T]:
         from ._torch.resuming._documents import Begun, epoch_of
-        from ._torch.resuming._random import CapturedStates, Generators
+        from ._torch.resuming._random import Arrival, CapturedStates, Generators, set_global
 
         loaded, generators = self._loaded, Generators.of(self)
+        shared = None if self._shared is None else self._shared.now(PyTorchDataLoader._num_begun)
         if loaded is None or loaded.progress is None:
             if loaded is not None:
                 generators.load_own(loaded.random)
+                if shared is not None:
+                    set_global(shared)
             progress = Progress(snapshot_every=self.snapshot_every_n_steps)
-            begun = Begun(progress, generators.capture(), epoch_of(self), self._run is None)
-            epoch = self._iterate(progress, None)
+            is_seeded = self._run is None and (loaded is None or loaded.is_seeded)
+            begun = Begun(progress, generators.capture(), epoch_of(self), is_seeded)
+            epoch = self._iterate(progress, loaded)
         else:
             if loaded.num_discarded:
                 _warn_of_discarding(self.dataset, loaded.num_discarded, stacklevel=2)
@@ -205,17 +214,19 @@ class PyTorchDataLoader(Generic[T], _Attributes):
             begun = Begun(
                 progress, CapturedStates.from_json(loaded.random), loaded.epoch, loaded.is_seeded, loaded.order
             )
+            arrival = Arrival(loaded.num_drawn, shared)
             with generators.loaded(loaded.random):
-                epoch = self._iterate(progress, loaded)
-                # If no batch was taken, no index needs to be drawn before the consumer asks for a batch.
-                if self._indices is not None and progress.taken:
-                    self._indices.prime()
-        self._loaded, self._begun = None, begun
+                epoch = self._iterate(progress, loaded, arrival)
+                if self._indices is not None:
+                    self._indices.catch_up()
+                arrival.reach(loaded.num_drawn)
+        self._loaded, self._shared, self._begun = None, None, begun
+        PyTorchDataLoader._num_begun += 1
         return epoch
 
-    def _iterate(self, progress: Progress, loaded: "Loaded | None") -> "Epoch[T]":
+    def _iterate(self, progress: Progress, loaded: "Loaded | None", arrival: "Arrival | None" = None) -> "Epoch[T]":
         if self._run is not None:
-            self._begin_indices(progress, loaded)
+            self._begin_indices(progress, loaded, arrival)
             return Epoch(self._run.iterate(progress), self, progress)
         workers = self.workers
         if workers == "process":
@@ -224,7 +235,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         if loaded is not None and not loaded.is_seeded:
             # Draw a seed only if the saved epoch drew one; the seed itself has no meaning in the middle of an epoch.
             plan = replace(plan, generator=DrawnSeed(crc32(loaded.state[KEY].encode())))
-        self._begin_indices(progress, loaded)
+        self._begin_indices(progress, loaded, arrival)
         if workers == "auto" and plan.num_workers > 0:
             chosen = self._choose(plan, progress)
             if chosen is not None:
@@ -245,12 +256,12 @@ class PyTorchDataLoader(Generic[T], _Attributes):
             self._run = run
         return Epoch(run.iterate(progress), self, progress)
 
-    def _begin_indices(self, progress: Progress, loaded: "Loaded | None") -> None:
+    def _begin_indices(self, progress: Progress, loaded: "Loaded | None", arrival: "Arrival | None") -> None:
         if self._indices is not None:
             if loaded is None:
                 self._indices.begin(progress)
             else:
-                self._indices.begin(progress, loaded.sampler, loaded.check, loaded.order)
+                self._indices.begin(progress, loaded.sampler, loaded.check, loaded.order, arrival)
 
     def state_dict(self) -> dict[str, str]:
         """Return the position in the newest epoch: the batches that its iterator has returned, without prefetched ones.
@@ -291,7 +302,10 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         same number of worker processes, because each has its own iterator. Batches that were taken from an iterable
         dataset without ``state_dict`` are loaded again and discarded, with a warning.
 
-        Random numbers that datasets draw from global generators are not resumed.
+        torch's global generator continues too, when the epoch begins: it gets the state that it had when
+        :meth:`state_dict` was called, unless it has got another seed since the loading, or another loader has begun an
+        epoch. So the order of later epochs is that of the uninterrupted run. Random numbers that datasets draw from
+        global generators are not resumed.
 
         Args:
             state_dict: Result of :meth:`state_dict`. It may contain pickled values of a sampler or dataset: load only
@@ -301,8 +315,10 @@ class PyTorchDataLoader(Generic[T], _Attributes):
             ResumeError: The state is damaged, or belongs to another loader, rank or world. The loader is unchanged.
         """
         from ._torch.resuming._documents import load
+        from ._torch.resuming._random import GlobalState
 
         loaded = load(self, self._is_iterable, state_dict, self.snapshot_every_n_steps)
+        self._shared = GlobalState(loaded.shared, PyTorchDataLoader._num_begun, is_own=loaded.is_own)
         run, self._run = self._run, None
         if run is not None:
             run.close()

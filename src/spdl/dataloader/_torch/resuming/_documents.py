@@ -13,7 +13,7 @@ from spdl.resume._values import unpack
 
 from ._indices import checksum
 from ._progress import Mark, Progress, Recorded, StateError, StreamStart
-from ._random import CapturedStates, Generators
+from ._random import CapturedStates, Generators, from_text
 
 __all__ = ["Begun", "Loaded", "Loader", "epoch_of", "load", "save"]
 
@@ -30,6 +30,7 @@ class Loader(Protocol):
     drop_last: bool
     in_order: bool
     num_workers: int
+    persistent_workers: bool
     workers: Any
 
 
@@ -61,9 +62,12 @@ class Loaded(NamedTuple):
         check: Checksum of the last index batch taken.
         random: States of random generators.
         epoch: What to call ``set_epoch`` with.
-        is_seeded: Whether a base seed was drawn for the workers of this epoch.
+        is_seeded: Whether a base seed is drawn for the workers of this epoch.
         num_discarded: Number of batches of an iterable dataset without a state that must be loaded again.
         order: Global positions of the indices of this epoch, if they were distributed again over the ranks.
+        num_drawn: Number of index batches that had been drawn.
+        shared: State of torch's global generator at that time; ``None``: not known.
+        is_own: Whether the state was saved by this rank, so that the generators continue too.
     """
 
     state: dict[str, str]
@@ -75,6 +79,9 @@ class Loaded(NamedTuple):
     is_seeded: bool
     num_discarded: int
     order: RangeChain | None = None
+    num_drawn: int = 0
+    shared: Any = None
+    is_own: bool = True
 
 
 def save(loader: Loader, is_iterable: bool, begun: Begun | None, mark: Mark | None) -> dict[str, str]:
@@ -100,9 +107,11 @@ def save(loader: Loader, is_iterable: bool, begun: Begun | None, mark: Mark | No
     if source_of(loader) is not None:
         document["sources"] = [_source_to_json(loader, begun, mark)]
     if begun is None or mark is None or mark.has_ended:
-        document |= {"epoch": None, "random": Generators.of(loader).own_to_json()}
+        is_seeded = begun is None or not loader.persistent_workers or loader.num_workers == 0
+        document |= {"epoch": None, "seeded": is_seeded, "random": Generators.of(loader).capture().to_json()}
         return encode(document)
     document["random"] = begun.random.to_json()
+    document["now"] = {"drawn": begun.progress.num_drawn, **Generators([]).capture().to_json()}
     document["epoch"] = {
         "number": begun.epoch,
         "seeded": begun.is_seeded,
@@ -160,9 +169,22 @@ def _load(
             "combine the states of all ranks with spdl.resume.gather()"
         )
     epoch = document["epoch"]
+    order = _order_of(loader, document)
+    is_own = place == (rank, world) and order is None
     if epoch is None:
-        return Loaded(state, None, None, None, document["random"], None, True, 0)
-    numbers = [epoch["taken"], epoch["turn"], *epoch["above"], *(each["taken"] for each in epoch["streams"])]
+        shared = document["random"].get("global") if is_own else None  # earlier versions did not save it
+        shared = None if shared is None else from_text(shared)
+        is_seeded = document.get("seeded", True) is True
+        return Loaded(state, None, None, None, document["random"], None, is_seeded, 0, shared=shared, is_own=is_own)
+    now = document.get("now") or {"drawn": epoch["taken"]}  # earlier versions did not save it
+    shared = from_text(now["global"]) if is_own and "global" in now else None
+    numbers = [
+        now["drawn"],
+        epoch["taken"],
+        epoch["turn"],
+        *epoch["above"],
+        *(each["taken"] for each in epoch["streams"]),
+    ]
     if not all(type(number) is int and number >= 0 for number in numbers):
         raise ValueError("a number is missing")
     streams = [_stream_start(each) for each in epoch["streams"]]
@@ -191,7 +213,10 @@ def _load(
         epoch["number"],
         epoch["seeded"],
         discarded if is_iterable else 0,
-        _order_of(loader, document),
+        order,
+        now["drawn"],
+        shared,
+        is_own,
     )
 
 
@@ -229,6 +254,7 @@ def _own_of(loader: Loader, gathered: dict[str, Any]) -> dict[str, Any]:
     begun = {"number": dealt[0]["epoch"], "taken": 0, "above": [], "check": None, "sampler": None, "turn": 0}
     document["epoch"] = {**base["epoch"], **begun}
     document["random"] = base["random"]
+    document.pop("now", None)
     return document
 
 

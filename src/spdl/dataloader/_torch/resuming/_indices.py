@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -10,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from spdl.resume._errors import ResumeError
 
 from ._progress import Progress, Recorded
+from ._random import Arrival
 from ._stateful import Stater, load_state
 
 __all__ = ["Indices", "checksum"]
@@ -44,6 +46,7 @@ class Indices:
         self._check: int | None = None
         self._latest: _Drawing | None = None
         self._order: Sequence[int] | None = None
+        self._arrival: Arrival | None = None
 
     def begin(
         self,
@@ -51,6 +54,7 @@ class Indices:
         recorded: Recorded | None = None,
         check: int | None = None,
         order: Sequence[int] | None = None,
+        arrival: Arrival | None = None,
     ) -> None:
         """Prepare the next ``iter()``.
 
@@ -59,17 +63,19 @@ class Indices:
             recorded: State of the sampler to load.
             check: Checksum of the last index batch that is skipped.
             order: Global positions of the indices, if the remainder of an epoch was distributed again over the ranks.
+            arrival: Told how many index batches were drawn, from the skipped ones on.
         """
         self._order = order
+        self._arrival = arrival
         self._progress = progress
         self._recorded = recorded
         self._check = check
         self._latest = None
 
-    def prime(self) -> None:
-        """Draw the first index batch now, so that its random numbers are drawn now."""
+    def catch_up(self) -> None:
+        """Draw now what was drawn before the epoch was interrupted, so that random numbers are drawn from the same."""
         if self._latest is not None:
-            self._latest.prime()
+            self._latest.catch_up()
 
     def __iter__(self) -> Iterator[Any]:
         self._latest = _Drawing(self, self._progress)
@@ -151,21 +157,26 @@ class _Drawing(Iterator[Any]):
         self._opened = None if owner.is_lazy else owner.open(progress)
         self._iterator: Iterator[Any] | None = None
         self._stater: Stater | None = None
+        self._arrival = owner._arrival
         self._number = 0
-        self._primed: Any = _END
+        self._early: deque[Any] = deque()  # drawn before they were asked for
         self._error: BaseException | None = None
 
-    def prime(self) -> None:
-        if self._iterator is None:
-            try:
-                self._primed = self._draw()
-            except BaseException as exc:  # noqa: BLE001 - raised by the next call of __next__
-                self._error = exc
+    def catch_up(self) -> None:
+        arrival = self._arrival
+        if arrival is None or arrival.num_drawn == 0:
+            return
+        try:
+            if self._iterator is None:
+                self._begin()
+            while self._number < arrival.num_drawn:
+                self._early.append(self._draw())
+        except BaseException as exc:  # noqa: BLE001 - raised by a later call of __next__
+            self._error = exc
 
     def __next__(self) -> Any:
-        if self._primed is not _END:
-            primed, self._primed = self._primed, _END
-            return primed
+        if self._early:
+            return self._early.popleft()
         if self._error is not None:
             error, self._error = self._error, None
             raise error
@@ -180,6 +191,8 @@ class _Drawing(Iterator[Any]):
             self._number = number + 1
             if self._stater is not None and (number + 1) % progress.snapshot_every == 0:
                 progress.note_sampler(self._stater.record(number + 1))
+            if self._arrival is not None:
+                self._arrival.reach(number + 1)
             if number not in progress.skipped:
                 break
         progress.note_drawn(number, indices)
@@ -187,7 +200,9 @@ class _Drawing(Iterator[Any]):
 
     def _begin(self) -> Iterator[Any]:
         """Skip the index batches that were taken."""
-        owner, progress = self._owner, self._progress
+        owner, progress, arrival = self._owner, self._progress, self._arrival
+        if arrival is not None:
+            arrival.reach(0)
         iterator, number, stater = self._opened or owner.open(progress)
         self._iterator, self._stater = iterator, stater
         if stater is not None:
@@ -204,6 +219,8 @@ class _Drawing(Iterator[Any]):
         if indices is not None:
             owner.verify(indices, number - 1)
             progress.note_drawn(number - 1, indices)
+        if arrival is not None and number > 0:
+            arrival.reach(number)
         self._number = number
         return iterator
 

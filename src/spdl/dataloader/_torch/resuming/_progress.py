@@ -187,6 +187,11 @@ class Progress:
         """Record that the sampler has yielded index batch ``number``."""
         self._drawn.append((number, indices))
 
+    @property
+    def num_drawn(self) -> int:
+        """Number of index batches that were drawn, with those taken before the epoch was resumed."""
+        return self._drawn[-1][0] + 1 if self._drawn else self.first
+
     def note_sampler(self, recorded: Recorded) -> None:
         """Record a state of the sampler."""
         self._sampler.newest(self.taken)

@@ -7,11 +7,11 @@ import binascii
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from spdl.resume._errors import ResumeError
 
-__all__ = ["CapturedStates", "Generators"]
+__all__ = ["Arrival", "CapturedStates", "Generators", "GlobalState", "from_text", "set_global"]
 
 
 class CapturedStates:
@@ -57,10 +57,6 @@ class Generators:
                 own.append(generator)
         return cls(own)
 
-    def own_to_json(self) -> dict[str, Any]:
-        """States of the loader's own generators."""
-        return {"own": [_to_text(generator.get_state()) for generator in self._own]}
-
     def capture(self) -> CapturedStates:
         """The states of all generators now."""
         import torch
@@ -79,39 +75,132 @@ class Generators:
                 f"cannot resume: the state has {len(texts)} random generators of the loader and its samplers, and this "
                 f"loader has {len(self._own)}"
             )
-        tensors = [_from_text(text) for text in texts]
+        tensors = [from_text(text) for text in texts]
         for generator, tensor in zip(self._own, tensors, strict=True):
             generator.set_state(tensor)
 
     @contextmanager
     def loaded(self, states: dict[str, Any]) -> Iterator[None]:
-        """Set all generators; the end of the ``with`` block restores the global one.
+        """Set all generators; if the ``with`` block fails, the global one is restored.
 
         Raises:
             ResumeError: As for ``load_own``.
         """
         import torch
 
-        state = _from_text(states["global"])
+        state = from_text(states["global"])
         before = torch.get_rng_state()
         self.load_own(states)
         torch.set_rng_state(state)
         try:
             yield
-        finally:
+        except BaseException:
             torch.set_rng_state(before)
+            raise
+
+
+class GlobalState:
+    """torch's global generator as it was when a state was saved, for a run that continues from there.
+
+    The order of later epochs, and what the training draws itself, are those of the uninterrupted run only if the
+    generator continues too. It is left alone if the user has seeded it since the state was loaded, as for each epoch,
+    or if another loader has begun an epoch since, so that the run has already gone on.
+
+    Args:
+        state: Its state; ``None``: not known.
+        num_begun: Number of epochs that loaders of this process had begun.
+        is_own: Whether it was saved by the same rank.
+    """
+
+    def __init__(self, state: Any, num_begun: int, *, is_own: bool) -> None:
+        import torch
+
+        self._state = state
+        self._is_own = is_own
+        self._seed = torch.initial_seed()
+        self._num_begun = num_begun
+
+    def now(self, num_begun: int) -> Any:
+        """The state to continue with: the saved one or the current one; ``None``: it was not saved."""
+        import torch
+
+        if not self._is_own or num_begun != self._num_begun or self._was_seeded():
+            return torch.get_rng_state()
+        return self._state
+
+    def _was_seeded(self) -> bool:
+        """Whether the user has seeded the generator since, with another seed than the saved run had by then."""
+        import torch
+
+        if self._state is None:
+            return False
+        own = torch.Generator()
+        own.set_state(self._state)
+        return torch.initial_seed() not in (self._seed, own.initial_seed())
+
+
+class Arrival:
+    """Sets torch's global generator once a resumed epoch has drawn as many index batches as the saved one had.
+
+    Until then it draws again what was drawn before the state was saved; afterwards it draws what follows.
+
+    Args:
+        num_drawn: That number.
+        state: State of the generator at that time; ``None``: the one that the draws lead to.
+    """
+
+    def __init__(self, num_drawn: int, state: Any) -> None:
+        self.num_drawn = num_drawn
+        self._state = state
+
+    def reach(self, num_drawn: int) -> None:
+        """Note that ``num_drawn`` index batches were drawn."""
+        if self._state is not None and num_drawn >= self.num_drawn:
+            set_global(self._state)
+            self._state = None
+
+
+def set_global(state: Any) -> None:
+    """Set torch's global generator."""
+    import torch
+
+    torch.set_rng_state(state)
+
+
+# The state of a Mersenne Twister keeps words of 32 bits in 64; torch/csrc, ``CPUGeneratorImplStateLegacy``.
+_SIZE: Final = 5056
+_WORDS: Final = slice(24, 24 + 624 * 8)
+_HALVED: Final = "32:"
 
 
 def _to_text(state: Any) -> str:
-    # Half of the bytes are zero: torch keeps words of 32 bits in 64.
-    return base64.b64encode(zlib.compress(state.numpy().tobytes(), 1)).decode("ascii")
+    every = state.numpy()
+    if len(every) == _SIZE and not (words := every[_WORDS].reshape(-1, 8))[:, 4:].any():
+        parts = every[: _WORDS.start].tobytes(), words[:, :4].tobytes(), every[_WORDS.stop :].tobytes()
+        return _HALVED + base64.b64encode(b"".join(parts)).decode("ascii")
+    return base64.b64encode(zlib.compress(every.tobytes(), 1)).decode("ascii")
 
 
-def _from_text(text: str) -> Any:
+def from_text(text: str) -> Any:
+    """The state of a generator.
+
+    Raises:
+        ResumeError: The text is damaged.
+    """
+    import numpy as np
     import torch
 
     try:
-        state = zlib.decompress(base64.b64decode(text, validate=True))
-        return torch.frombuffer(bytearray(state), dtype=torch.uint8)
-    except (binascii.Error, zlib.error, ValueError, TypeError) as exc:
+        halved = text.removeprefix(_HALVED)
+        state = base64.b64decode(halved, validate=True)
+        if halved == text:
+            state = zlib.decompress(state)
+        else:
+            stop = _WORDS.start + 624 * 4
+            words = np.frombuffer(state[_WORDS.start : stop], np.uint32).astype(np.uint64).tobytes()
+            state = state[: _WORDS.start] + words + state[stop:]
+        tensor = torch.frombuffer(bytearray(state), dtype=torch.uint8)
+        torch.Generator().set_state(tensor)
+    except (binascii.Error, zlib.error, ValueError, TypeError, RuntimeError) as exc:
         raise ResumeError(f"cannot resume: the state of a random generator is damaged ({exc})") from exc
+    return tensor
