@@ -38,6 +38,7 @@ constexpr const char* kDemuxDoc = R"(Read the packets of the best stream of a me
 Args:
     kind: The media type: ``"audio"``, ``"video"`` or ``"image"``.
     window: The start and end in seconds.
+    from_first_sample: For audio, whether the window is from the first sample on, and not by the container's clock.
     bsf: The description of bit stream filters.
     index: The stream, instead of the best one.)";
 
@@ -109,7 +110,7 @@ class DemuxerObject {
 };
 
 nb::object demux(DemuxerObject& self, const std::string& kind, std::optional<std::pair<double, double>> window,
-                 const std::optional<std::string>& bsf, std::optional<int> index) {
+                 const std::optional<std::string>& bsf, std::optional<int> index, bool from_first_sample) {
   const MediaType type = parse_kind(kind);
   std::optional<TimeWindow> span;
   if (window) {
@@ -119,7 +120,8 @@ nb::object demux(DemuxerObject& self, const std::string& kind, std::optional<std
   {
     const Interruptible interruptible;
     const GilReleased released;
-    packets = self.use()->demux(type, span, bsf, index);
+    packets = self.use()->demux(type, span, bsf, index, SoundUse::kFilter,
+                                from_first_sample ? SoundClock::kFirstSample : SoundClock::kStream);
   }
   return wrap(std::move(*packets));
 }
@@ -250,8 +252,9 @@ void register_demuxer(nb::module_& module) {
                   "tolerate_errors: bool, protocols: list[str] | None, timeout: float | None) -> None"))
       .def("close", &DemuxerObject::close, "Close the container and release the source. Idempotent.")
       .def("demux", &demux, "kind"_a, nb::kw_only(), "window"_a.none(), "bsf"_a.none(), "index"_a.none() = nb::none(),
+           "from_first_sample"_a = false,
            nb::sig("def demux(self, kind: str, *, window: tuple[float, float] | None, bsf: str | None, "
-                   "index: int | None = None) -> AudioPackets | VideoPackets | ImagePackets"),
+                   "index: int | None = None, from_first_sample: bool = False) -> AudioPackets | VideoPackets | ImagePackets"),
            kDemuxDoc)
       .def(
           "has", [](DemuxerObject& self, const std::string& kind) { return self.use()->has(parse_kind(kind)); },

@@ -36,6 +36,7 @@ Args:
     sample_rate, num_channels: Of the result; 0 keeps those of the source.
     dtype: float32, float64, int16 or int32.
     stream: The stream, or None for the best one.
+    by_stream_clock: Whether the window is by the container's clock, and not from the first sample on.
     demux, decode: The fields of the configurations, or None.
 
 Returns:
@@ -54,6 +55,7 @@ Args:
     starts: The start of each in seconds; or None, with ``seeds``, for a random one.
     seeds: The 64-bit seed of each.
     sample_rate: The sample rate of the batch.
+    by_stream_clock: Whether starts are by the container's clock, and not from the first sample on.
     num_threads: The number of threads, including the caller's; 0 means the caller's alone.
 
 Returns:
@@ -91,7 +93,7 @@ void copy_rows(const Sound& sound, std::size_t row_bytes, std::uint8_t* out) {
 
 nb::object load(nb::handle source, nb::handle name, std::optional<std::pair<double, double>> window,
                 std::optional<std::int64_t> num_samples, int sample_rate, int num_channels, const std::string& dtype,
-                std::optional<int> stream, const std::optional<DemuxFields>& demux,
+                std::optional<int> stream, bool by_stream_clock, const std::optional<DemuxFields>& demux,
                 const std::optional<DecodeFields>& decode) {
   const SampleType type = parse_dtype(dtype);
   HeldMedia held = hold_media(source, name, "a source in memory");
@@ -105,6 +107,7 @@ nb::object load(nb::handle source, nb::handle name, std::optional<std::pair<doub
   request.num_channels = num_channels;
   request.format = type.format;
   request.stream = stream;
+  request.clock = by_stream_clock ? SoundClock::kStream : SoundClock::kFirstSample;
   request.decode = decode_config_of(decode);
   Sound sound;
   const auto size = static_cast<std::size_t>(type.element.size);
@@ -130,7 +133,7 @@ nb::tuple load_batch(const nb::object& buffer, const std::vector<Py_ssize_t>& sl
                      const nb::list& labels, std::size_t first_index,
                      const std::optional<std::vector<double>>& starts,
                      const std::optional<std::vector<std::uint64_t>>& seeds, int sample_rate, const std::string& dtype,
-                     const std::optional<DemuxFields>& demux, const std::optional<DecodeFields>& decode,
+                     bool by_stream_clock, const std::optional<DemuxFields>& demux, const std::optional<DecodeFields>& decode,
                      int num_threads) {
   const SampleType type = parse_dtype(dtype);
   CpuBuffer& batch = buffer_in(buffer);
@@ -150,6 +153,7 @@ nb::tuple load_batch(const nb::object& buffer, const std::vector<Py_ssize_t>& sl
   common.num_channels = static_cast<int>(batch.shape()[1]);
   common.sample_rate = sample_rate;
   common.format = type.format;
+  common.clock = by_stream_clock ? SoundClock::kStream : SoundClock::kFirstSample;
   common.decode = decode_config_of(decode);
   const std::size_t row_bytes = static_cast<std::size_t>(batch.shape()[2]) * static_cast<std::size_t>(type.element.size);
   std::vector<std::pair<double, std::int64_t>> parts(count);
@@ -164,7 +168,7 @@ nb::tuple load_batch(const nb::object& buffer, const std::vector<Py_ssize_t>& sl
     Demuxer demuxer(inputs.sources[i], inputs.names[i], demux_config);
     const Sound sound = load_sound(demuxer, request);
     copy_rows(sound, row_bytes, places[i]);
-    parts[i] = {to_seconds(sound.first, 1, sound.sample_rate), sound.silence_before + sound.num_valid};
+    parts[i] = {sound.start, sound.silence_before + sound.num_valid};
     return true;
   };
   const ItemErrors errors = work_without_gil(count, num_threads, work);
@@ -185,20 +189,21 @@ void register_sound(nb::module_& module) {
               "-> spdl.io.lib._core.CPUBuffer"),
       "An array of samples, uninitialized. ``storage``: Writable memory for it, or None for memory of its own.");
   module.def("load_sound", &load, "source"_a, nb::kw_only(), "name"_a.none(), "window"_a.none(), "num_samples"_a.none(),
-             "sample_rate"_a, "num_channels"_a, "dtype"_a, "stream"_a.none(), "demux"_a.none(), "decode"_a.none(),
+             "sample_rate"_a, "num_channels"_a, "dtype"_a, "stream"_a.none(), "by_stream_clock"_a, "demux"_a.none(),
+             "decode"_a.none(),
              nb::sig("def load_sound(source: str | typing_extensions.Buffer | numpy.typing.NDArray[numpy.uint8], *, "
                      "name: str | None, window: tuple[float, float] | None, num_samples: int | None, "
-                     "sample_rate: int, num_channels: int, dtype: str, stream: int | None, "
+                     "sample_rate: int, num_channels: int, dtype: str, stream: int | None, by_stream_clock: bool, "
                      "demux: " SPDL_DEMUX_FIELDS ", decode: " SPDL_DECODE_FIELDS ") -> spdl.io.lib._core.CPUBuffer"),
              kLoadDoc);
   module.def("load_sounds", &load_batch, "buffer"_a, "slots"_a, "sources"_a, "labels"_a, nb::kw_only(), "first_index"_a,
-             "starts"_a.none(), "seeds"_a.none(), "sample_rate"_a, "dtype"_a, "demux"_a.none(), "decode"_a.none(),
-             "num_threads"_a,
+             "starts"_a.none(), "seeds"_a.none(), "sample_rate"_a, "dtype"_a, "by_stream_clock"_a, "demux"_a.none(),
+             "decode"_a.none(), "num_threads"_a,
              nb::sig("def load_sounds(buffer: spdl.io.lib._core.CPUBuffer, slots: list[int], "
                      "sources: list[str | typing_extensions.Buffer | numpy.typing.NDArray[numpy.uint8]], "
                      "labels: list[typing.Any], *, first_index: int, starts: list[float] | None, "
-                     "seeds: list[int] | None, sample_rate: int, dtype: str, demux: " SPDL_DEMUX_FIELDS ", "
-                     "decode: " SPDL_DECODE_FIELDS ", num_threads: int) "
+                     "seeds: list[int] | None, sample_rate: int, dtype: str, by_stream_clock: bool, "
+                     "demux: " SPDL_DEMUX_FIELDS ", decode: " SPDL_DECODE_FIELDS ", num_threads: int) "
                      "-> tuple[tuple[spdl.io._types.LoadFailure, ...], list[tuple[float, int] | None]]"),
              kBatchDoc);
 }

@@ -50,6 +50,8 @@ Packets BitStreamFilter::filter(const Packets& packets, bool flush) {
   result.time_base = context_->time_base_out;
   result.start = packets.start;
   result.window = packets.window;
+  result.sound = packets.sound;
+  result.clock = packets.clock;
   result.codec = packets.codec ? codec_ : nullptr;
   result.num_errors = packets.num_errors;
   result.is_view = packets.is_view;

@@ -22,9 +22,9 @@ DecodeChain::DecodeChain(const Codec& codec, std::optional<std::string> filter, 
   }
 }
 
-void DecodeChain::set_sound(const std::optional<TimeWindow>& window, std::int64_t start, SoundCut cut) noexcept {
+void DecodeChain::set_sound(const Packets& packets, SoundCut cut) noexcept {
   if (sound_) {
-    sound_->set(window, start);
+    sound_->set(packets);
     cut_ = cut;
   }
 }
@@ -43,11 +43,24 @@ bool DecodeChain::decode(const AVPacket* packet, const std::optional<TimeWindow>
 
 void DecodeChain::filter(av::FramePtr frame, std::vector<av::FramePtr>& out) {
   if (!sound_ || (!filter_.description() && cut_ == SoundCut::kByFilter)) {
+    if (sound_ && frame != nullptr) {
+      const std::int64_t pts = frame->pts;
+      const int frame_size = decoder_.frame_size(*frame);
+      frame = sound_->place(std::move(frame), frame_size);
+      if (frame == nullptr) {
+        return;
+      }
+      frame->pts = pts;
+    }
     filter_.filter(std::move(frame), out);
     return;
   }
   if (frame != nullptr) {
-    sound_->place(*frame, decoder_.frame_size(*frame));
+    const int frame_size = decoder_.frame_size(*frame);
+    frame = sound_->place(std::move(frame), frame_size);
+    if (frame == nullptr) {
+      return;
+    }
     filter_.set_sound(sound_->unit(), sound_->window());
     if (!filter_.is_plain()) {
       frame = sound_->align(std::move(frame), *filter_.description());
@@ -77,7 +90,7 @@ void DecodeChain::set_origin(const std::string& source, int stream_index) {
 Frames decode_packets(Packets packets, const std::optional<std::string>& filter, const DecodeConfig& config,
                       std::optional<std::size_t> num_frames, SoundCut cut) {
   DecodeChain chain(codec_of(packets), filter, config, packets.source, packets.stream_index);
-  chain.set_sound(packets.window, packets.start, cut);
+  chain.set_sound(packets, cut);
   const bool is_image = packets.type == MediaType::kImage;
   const std::size_t most = is_image ? 1 : num_frames.value_or(kAll);
   chain.inspect(packets);
@@ -120,7 +133,7 @@ void StreamDecoder::fill() {
       chain_.set_origin(first.source, first.stream_index);
       source_ = first.source;
       window_ = first.window;
-      chain_.set_sound(first.window, first.start, SoundCut::kByFilter);
+      chain_.set_sound(first, SoundCut::kByFilter);
     }
     if (position_ < first.packets.size()) {
       const av::PacketPtr packet = std::move(first.packets[position_++]);

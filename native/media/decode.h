@@ -68,8 +68,8 @@ class DecodeChain {
   DecodeChain(const Codec& codec, std::optional<std::string> filter, const DecodeConfig& config, std::string source,
               int stream_index);
 
-  // For audio; call before the first packet. Sets the window of the packets and how to cut to it.
-  void set_sound(const std::optional<TimeWindow>& window, std::int64_t start, SoundCut cut) noexcept;
+  // For audio; call before the first packet. Sets the window and the bounds of the packets, and how to cut to them.
+  void set_sound(const Packets& packets, SoundCut cut) noexcept;
 
   // Decodes the packet (null: the end) and appends the output. False as soon as there are `most` frames in `out`.
   bool decode(const AVPacket* packet, const std::optional<TimeWindow>& window, std::size_t most,

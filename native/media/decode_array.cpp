@@ -198,16 +198,17 @@ std::optional<DecodedArray> decode_samples(const Packets& packets, const std::op
   WindowDecoder decoder(codec, config, packets.source, packets.stream_index);
   SampleArray array(num_expected_samples(packets, codec.parameters->sample_rate));
   std::optional<SampleWindow> window;
-  if (packets.window && cut == SoundCut::kBehindFilter) {
+  if ((packets.window && cut == SoundCut::kBehindFilter) || packets.sound.length) {
     window.emplace(codec);
-    window->set(packets.window, packets.start);
+    window->set(packets);
   }
   bool is_complete = false;  // as far as the window goes
   const auto take = [&](av::FramePtr frame) {
     if (window) {
-      window->place(*frame, decoder.frame_size(*frame));
-      is_complete = window->is_behind(*frame);
-      frame = is_complete ? nullptr : window->keep(std::move(frame), window->unit());
+      const int frame_size = decoder.frame_size(*frame);
+      frame = window->place(std::move(frame), frame_size);
+      is_complete = frame != nullptr && window->is_behind(*frame);
+      frame = is_complete || frame == nullptr ? nullptr : window->keep(std::move(frame), window->unit());
     }
     return !is_complete && (frame == nullptr || array.put(*frame));
   };

@@ -211,15 +211,19 @@ void Demuxer::expect_whole_picture(int index) const {
 }
 
 Packets Demuxer::demux(MediaType type, std::optional<TimeWindow> window, const std::optional<std::string>& bsf,
-                       std::optional<int> chosen, SoundUse use) {
+                       std::optional<int> chosen, SoundUse use, SoundClock clock) {
   const int index = choose(type, chosen);
   expect_whole_picture(index);
   Packets packets = new_packets(type, index);
   const bool has_full = full_codec_ && full_codec_->type == type && full_codec_index_ == index;
   packets.codec = has_full ? full_codec_ : codec_of(input_, type, index);
   packets.window = window;
+  packets.clock = clock;
   stop_reading();
   try {
+    if (type == MediaType::kAudio) {
+      packets.sound = sound_bounds(index);
+    }
     if (type == MediaType::kImage) {
       demux_picture(packets);
     } else if (window) {
@@ -232,6 +236,9 @@ Packets Demuxer::demux(MediaType type, std::optional<TimeWindow> window, const s
       error.stream_index = index;
     }
     throw;
+  }
+  if (type == MediaType::kAudio && packets.sound.begins_stream && !packets.packets.empty()) {
+    mark_delay(*packets.packets.front(), *stream(index).codecpar, packets.sound);
   }
   if (!packets.packets.empty()) {
     av::carry_side_data(stream(index), *packets.packets.front());
@@ -264,6 +271,7 @@ bool Demuxer::collect(Collector& collector, Packets& into, bool from_start) {
     }
   }
   into.num_errors = input_.take_num_errors();
+  is_at_end_ = goes_on;
   if (goes_on) {
     filler.finish();
     static_cast<void>(pass_on());
@@ -334,48 +342,20 @@ void Demuxer::demux_all(Packets& into) {
   select({into.stream_index});
   AllPackets all;
   collect(all, into, true);
+  if (into.type == MediaType::kAudio) {
+    complete_sound_bounds(input_, into.stream_index, into.sound);
+  }
 }
 
-void Demuxer::demux_window(Packets& into, SoundUse use) {
-  const TimeWindow window = *into.window;
-  if (window.empty()) {
-    return;
-  }
-  const AVStream& from = stream(into.stream_index);
-  const bool is_audio = into.type == MediaType::kAudio;
-  const Preroll preroll = is_audio ? preroll_of(*from.codecpar, use) : Preroll{};
-  const double packet_length = is_audio && from.codecpar->sample_rate > 0
-                                   ? std::max(from.codecpar->frame_size, 1024) / double(from.codecpar->sample_rate)
-                                   : 0;
-  const auto try_from = [&](bool from_start) {
-    select({into.stream_index});
-    if (is_audio) {
-      AudioCollector collector(window, into.time_base, preroll, from_start);
-      return collect(collector, into, from_start);
-    }
-    VideoCollector collector(window, *into.codec->parameters, {into.time_base, from_start, input_.has_reliable_dts()});
-    return collect(collector, into, from_start);
-  };
-  if (is_audio) {
-    const double before = packet_length * static_cast<double>(preroll.num_packets - 1);
-    if (auto found = read_flac_window(input_, into.stream_index, {window.start - before, window.end})) {
-      into.packets = std::move(*found);
-      into.is_checked = true;
-      return;
-    }
-    if (auto found = read_ogg_window(input_, into.stream_index, window, preroll, packet_length)) {
-      into.packets = std::move(*found);
-      return;
-    }
-  }
-  const double first = start_of(from);
-  // Two packets more, as their lengths are a guess; then ever further back.
-  double target = window.start - preroll.seconds - packet_length * static_cast<double>(preroll.num_packets + 2);
-  if (Seeker::has_reliable_times(input_, into.stream_index)) {
+// Seeks to the target, then ever further back, then to the start, until `try_from(from_start)` is true.
+template <class Try>
+void Demuxer::seek_and_try(int index, double target, Try&& try_from) {
+  const double first = start_of(stream(index));
+  if (Seeker::has_reliable_times(input_, index)) {
     constexpr int kMostAttempts = 8;
     double step = 1;
     for (int attempt = 0; attempt < kMostAttempts && target > first; ++attempt) {
-      if (seeker_.seek(input_, into.stream_index, to_ticks(target, into.time_base)) && try_from(false)) {
+      if (seeker_.seek(input_, index, to_ticks(target, stream(index).time_base)) && try_from(false)) {
         return;
       }
       target -= step;
@@ -386,11 +366,112 @@ void Demuxer::demux_window(Packets& into, SoundUse use) {
   try_from(true);
 }
 
+void Demuxer::demux_window(Packets& into, SoundUse use) {
+  TimeWindow window = *into.window;
+  if (window.empty()) {
+    return;
+  }
+  if (into.type == MediaType::kAudio) {
+    if (into.clock == SoundClock::kFirstSample) {
+      const double start = sound_start(into);
+      window = {window.start + start, window.end + start};
+    }
+    demux_sound(into, window, use);
+    return;
+  }
+  seek_and_try(into.stream_index, window.start, [&](bool from_start) {
+    select({into.stream_index});
+    VideoCollector collector(window, *into.codec->parameters, {into.time_base, from_start, input_.has_reliable_dts()});
+    return collect(collector, into, from_start);
+  });
+}
+
+// `window`: by the container's clock.
+void Demuxer::demux_sound(Packets& into, TimeWindow window, SoundUse use) {
+  const AVStream& from = stream(into.stream_index);
+  const Preroll preroll = preroll_of(*from.codecpar, use);
+  const double packet_length = from.codecpar->sample_rate > 0
+                                   ? std::max(from.codecpar->frame_size, 1024) / double(from.codecpar->sample_rate)
+                                   : 0;
+  const double before = packet_length * static_cast<double>(preroll.num_packets - 1);
+  if (auto found = read_flac_window(input_, into.stream_index, {window.start - before, window.end})) {
+    into.packets = std::move(*found);
+    into.is_checked = true;
+    return;
+  }
+  if (auto found = read_ogg_window(input_, into.stream_index, window, preroll, packet_length)) {
+    into.packets = std::move(*found);
+    return;
+  }
+  // Two packets more, as their lengths are a guess.
+  const double target = window.start - preroll.seconds - packet_length * static_cast<double>(preroll.num_packets + 2);
+  seek_and_try(into.stream_index, target, [&](bool from_start) {
+    select({into.stream_index});
+    AudioCollector collector(window, into.time_base, preroll, from_start);
+    const bool has_found = collect(collector, into, from_start);
+    into.sound.begins_stream = from_start && collector.has_kept_first();
+    return has_found;
+  });
+  if (!into.sound.begins_stream && !into.sound.is_timed) {
+    if (const auto index = index_of(into.packets, input_, into.stream_index, into.sound)) {
+      into.sound.first_index = *index;
+    } else if (into.clock == SoundClock::kFirstSample) {
+      demux_sound_from_start(into, window);
+    }
+  }
+  if (is_at_end_) {
+    complete_sound_bounds(input_, into.stream_index, into.sound);
+  }
+}
+
+// All packets up to the window, where only decoding tells how many samples are before it.
+void Demuxer::demux_sound_from_start(Packets& into, TimeWindow window) {
+  constexpr double kEarliest = -1e9;
+  const double slack = 1 + 0.1 * std::max(window.end, 0.0);  // where time stamps say less than there are samples
+  go_to_start();
+  select({into.stream_index});
+  AudioCollector collector({kEarliest, window.end + slack}, into.time_base, {}, true);
+  collect(collector, into, true);
+  into.sound.begins_stream = true;
+}
+
+const SoundBounds& Demuxer::sound_bounds(int index) {
+  auto found = sounds_.find(index);
+  if (found == sounds_.end()) {
+    const std::int64_t start = static_cast<std::size_t>(index) < starts_.size() ? starts_[static_cast<std::size_t>(index)] : 0;
+    found = sounds_.emplace(index, read_sound_bounds(input_, index, start)).first;
+  }
+  return found->second;
+}
+
+std::optional<std::int64_t> Demuxer::declared_samples(int index) {
+  return spdl::declared_samples(input_, index, sound_bounds(index));
+}
+
+std::optional<std::int64_t> Demuxer::num_samples(int index) {
+  auto found = num_samples_.find(index);
+  if (found == num_samples_.end()) {
+    const SoundBounds& bounds = sound_bounds(index);
+    std::optional<std::int64_t> count = spdl::declared_samples(input_, index, bounds);
+    if (!count && !bounds.is_timed) {
+      const Packets all = demux(MediaType::kAudio, std::nullopt, std::nullopt, index);
+      count = count_samples(all.packets, stream(index), all.sound);
+    }
+    found = num_samples_.emplace(index, count).first;
+  }
+  return found->second;
+}
+
 int Demuxer::start_reading(const std::set<int>& streams) {
   for (const int index : streams) {
     stream_type(index);  // which throws for a bad one
   }
   stop_reading();
+  for (const int index : streams) {
+    if (stream_type(index) == MediaType::kAudio) {
+      sound_bounds(index);
+    }
+  }
   go_to_start();
   std::map<int, CodecPtr> codecs;
   for (const int index : streams) {
@@ -407,6 +488,7 @@ int Demuxer::start_reading(const std::set<int>& streams) {
 void Demuxer::stop_reading() noexcept {
   ++round_;
   reading_.reset();
+  started_.clear();
 }
 
 std::map<int, Packets> Demuxer::read_some(int round, std::optional<double> duration, std::optional<int> num_packets) {
@@ -424,7 +506,20 @@ std::map<int, Packets> Demuxer::read_some(int round, std::optional<double> durat
   }
   select(reading_->streams());
   for (auto& [index, packets] : reading_->read(input_, duration, num_packets)) {
-    add(index).packets = std::move(packets);
+    Packets& read = add(index);
+    read.packets = std::move(packets);
+    if (read.type != MediaType::kAudio) {
+      continue;
+    }
+    read.sound = sound_bounds(index);
+    if (started_.insert(index).second && !read.packets.empty()) {
+      mark_delay(*read.packets.front(), *stream(index).codecpar, read.sound);
+    } else {
+      read.sound.begins_stream = false;
+    }
+    if (reading_->is_at_end()) {
+      complete_sound_bounds(input_, index, read.sound);
+    }
   }
   const int num_errors = input_.take_num_errors();
   if (num_errors > 0 && chunk.empty()) {

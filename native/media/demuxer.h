@@ -25,10 +25,11 @@ class Demuxer {
   Demuxer(MediaSource source, std::string name, DemuxConfig config);
 
   // The packets of the best stream of that type: all, or those that are needed to decode the window.
-  // `index`: another stream of that type. `use`: of the samples of a window. Throws Error: kStreamNotFound, kDemux (damage, unless errors are tolerated),
+  // `index`: another stream of that type. `use`: of the samples of a window, whose times `clock` counts. Throws Error: kStreamNotFound, kDemux (damage, unless errors are tolerated),
   // kFilter (bit stream filter).
   Packets demux(MediaType type, std::optional<TimeWindow> window, const std::optional<std::string>& bsf,
-                std::optional<int> index = std::nullopt, SoundUse use = SoundUse::kFilter);
+                std::optional<int> index = std::nullopt, SoundUse use = SoundUse::kFilter,
+                SoundClock clock = SoundClock::kStream);
 
   bool has(MediaType type) const;
   int stream_index(MediaType type) const;   // throws Error(kStreamNotFound)
@@ -41,6 +42,14 @@ class Demuxer {
   MediaType stream_type(int index) const;   // throws Error(kStreamNotFound) for what is neither audio nor video
   // The best stream of that type, or the one with that index. Throws Error(kStreamNotFound), also for one of another type.
   int choose(MediaType type, std::optional<int> index) const;
+  // Where the sound of a stream of audio is. May read from the beginning. Throws Error: kDemux.
+  const SoundBounds& sound_bounds(int index);
+  // The number of samples that decoding all of a stream of audio gives, at the rate of its parameters; none if only decoding
+  // tells. May read all packets. Throws Error: kDemux.
+  std::optional<std::int64_t> num_samples(int index);
+  // That number as far as the header tells.
+  std::optional<std::int64_t> declared_samples(int index);
+  AVRational time_base(int index) const noexcept { return stream(index).time_base; }
   // Samples per second of a stream of audio according to the container; 0 if it does not say.
   int sample_rate(int index) const noexcept { return stream(index).codecpar->sample_rate; }
   // Everything the container says about itself. May open the source a second time.
@@ -77,6 +86,10 @@ class Demuxer {
   void demux_picture(Packets& into);
   void demux_all(Packets& into);
   void demux_window(Packets& into, SoundUse use);
+  void demux_sound(Packets& into, TimeWindow window, SoundUse use);
+  void demux_sound_from_start(Packets& into, TimeWindow window);
+  template <class Try>
+  void seek_and_try(int index, double target, Try&& try_from);
   template <class Collector>
   bool collect(Collector& collector, Packets& into, bool from_start);
 
@@ -87,6 +100,8 @@ class Demuxer {
 
   Input input_;
   Seeker seeker_;
+  std::map<int, SoundBounds> sounds_;  // of streams that were asked for
+  std::map<int, std::optional<std::int64_t>> num_samples_;
   std::vector<std::int64_t> starts_;  // first time stamp of each stream in its time base; 0 if unknown
   // Complete, where `input_` has not been examined; and of which stream.
   CodecPtr full_codec_;
@@ -94,6 +109,8 @@ class Demuxer {
   // Incremental reading, and how often one was started or ended.
   std::optional<ChunkReader> reading_;
   int round_ = 0;
+  std::set<int> started_;  // streams whose first packet was read
+  bool is_at_end_ = false;  // the last reading of packets came to the end
 };
 
 }  // namespace spdl

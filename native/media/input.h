@@ -70,6 +70,8 @@ class Input {
   int take_num_errors() noexcept { return std::exchange(num_errors_, 0); }
   // Whether nothing has been read since the input was opened, so the next packet is the first one.
   bool is_at_start() const noexcept { return is_at_start_; }
+  // After `read_at`, by a caller who has brought the input back to where it was.
+  void set_at_start(bool is_at_start) noexcept { is_at_start_ = is_at_start; }
 
   // The packet that comes `index` packets after the next one, which `read` still gives; null at the end. Valid until the next
   // call. Throws as `read`, but for errors that are tolerated.

@@ -33,6 +33,8 @@ Packets Packets::clone() const {
   copy.time_base = time_base;
   copy.start = start;
   copy.window = window;
+  copy.sound = sound;
+  copy.clock = clock;
   copy.codec = codec;
   copy.num_errors = num_errors;
   copy.packets.reserve(packets.size());
@@ -48,6 +50,12 @@ std::optional<double> seconds_of(const AVPacket& packet, AVRational time_base) n
     return std::nullopt;
   }
   return to_seconds(ticks, time_base.num, time_base.den);
+}
+
+double sound_start(const Packets& packets) noexcept {
+  const SoundBounds& sound = packets.sound;
+  return sound.rate > 0 ? to_seconds(start_position(sound, packets.time_base, sound.rate), 1, sound.rate)
+                        : to_seconds(sound.first_pts, packets.time_base.num, packets.time_base.den);
 }
 
 std::vector<double> packet_timestamps(const Packets& packets) {
@@ -66,7 +74,10 @@ bool is_in_window(const Packets& packets, const AVPacket& packet) noexcept {
   if (!packets.window) {
     return true;
   }
-  const auto begin = seconds_of(packet, packets.time_base);
+  auto begin = seconds_of(packet, packets.time_base);
+  if (begin && packets.clock == SoundClock::kFirstSample) {
+    *begin -= sound_start(packets);
+  }
   if (!begin || packets.type != MediaType::kAudio) {
     return begin && packets.window->contains(*begin);
   }

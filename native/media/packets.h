@@ -14,6 +14,7 @@
 #include "base/time_window.h"
 #include "image/bytes.h"
 #include "media/codec.h"
+#include "media/sound_bounds.h"
 
 namespace spdl {
 
@@ -24,6 +25,8 @@ struct Packets {
   AVRational time_base{0, 1};
   std::int64_t start = 0;  // first presentation time of the stream, according to the container; in the time base
   std::optional<TimeWindow> window;
+  SoundBounds sound;  // of audio
+  SoundClock clock = SoundClock::kStream;  // of the window of audio
   CodecPtr codec;  // null for packets from incremental reading
   std::vector<av::PacketPtr> packets;
   int num_errors = 0;    // tolerated while reading
@@ -36,6 +39,9 @@ struct Packets {
 inline Bytes bytes_of(const AVPacket& packet) noexcept {
   return {packet.data, static_cast<std::size_t>(packet.size < 0 ? 0 : packet.size)};
 }
+
+// When the sound begins, in seconds of the container's clock.
+double sound_start(const Packets& packets) noexcept;
 
 // Presentation time in seconds; falls back on the decoding time stamp. Empty if the packet has neither.
 std::optional<double> seconds_of(const AVPacket& packet, AVRational time_base) noexcept;

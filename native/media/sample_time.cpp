@@ -63,6 +63,35 @@ SampleSpan samples_in(TimeWindow window, int sample_rate) noexcept {
   return {first_sample_from(window.start, sample_rate), first_sample_from(window.end, sample_rate)};
 }
 
+namespace {
+
+std::int64_t first_index_from(double seconds, int sample_rate, std::int64_t zero, int zero_rate) noexcept {
+  // Times are multiples of 1 / (rate * zero_rate), which doubles hold well enough to round to the nearest one.
+  const double unit = static_cast<double>(sample_rate) * zero_rate;
+  const auto time_of = [&](std::int64_t index) {
+    return (static_cast<double>(zero) * sample_rate + static_cast<double>(index) * zero_rate) / unit;
+  };
+  std::int64_t index = first_sample_from(seconds - static_cast<double>(zero) / zero_rate, sample_rate);
+  constexpr int kMostSteps = 2;
+  for (int i = 0; i < kMostSteps && time_of(index - 1) >= seconds; ++i) {
+    --index;
+  }
+  for (int i = 0; i < kMostSteps && time_of(index) < seconds; ++i) {
+    ++index;
+  }
+  return index;
+}
+
+}  // namespace
+
+SampleSpan samples_in(TimeWindow window, int sample_rate, std::int64_t zero, int zero_rate) noexcept {
+  if (zero == 0 || zero_rate <= 0) {
+    return samples_in(window, sample_rate);
+  }
+  return {first_index_from(window.start, sample_rate, zero, zero_rate),
+          first_index_from(window.end, sample_rate, zero, zero_rate)};
+}
+
 std::int64_t SampleWindow::rounded(std::int64_t pts, int sample_rate) const noexcept {
   return av_rescale_q(pts, time_base_, {1, sample_rate});
 }
@@ -87,13 +116,56 @@ std::int64_t SampleWindow::position_of(const AVFrame& frame) const noexcept {
   return position;
 }
 
-void SampleWindow::place(AVFrame& frame, int frame_size) noexcept {
-  if (unit_.num == 0) {
-    unit_ = {1, frame.sample_rate};
+void SampleWindow::set(const Packets& packets) noexcept {
+  window_ = packets.window;
+  start_ = packets.start;
+  sound_ = packets.sound;
+  clock_ = packets.clock;
+  if (!packets.packets.empty() && packets.codec) {
+    packet_pts_ = packets.packets.front()->pts;
+    packet_size_ = num_samples_in(*packets.packets.front(), *packets.codec->parameters).value_or(0);
+  }
+}
+
+std::int64_t SampleWindow::zero(int sample_rate) const noexcept { return start_position(sound_, time_base_, sample_rate); }
+
+// The number of samples of the sound before the first frame.
+std::int64_t SampleWindow::first_index(const AVFrame& frame) const noexcept {
+  if (sound_.begins_stream || sound_.rate <= 0) {
+    return 0;
+  }
+  // Some decoders return nothing for the first packets.
+  std::int64_t passed = frame.pts != AV_NOPTS_VALUE && packet_pts_ != AV_NOPTS_VALUE
+                            ? rounded(frame.pts - packet_pts_, sound_.rate)
+                            : 0;
+  if (packet_size_ > 0) {
+    passed = av_rescale(passed, 1, packet_size_) * packet_size_;
+  }
+  return av_rescale(sound_.first_index + passed - sound_.delay, frame.sample_rate, sound_.rate);
+}
+
+av::FramePtr SampleWindow::place(av::FramePtr frame, int frame_size) {
+  const bool is_first = unit_.num == 0;
+  if (is_first) {
+    unit_ = {1, frame->sample_rate};
   }
   frame_size_ = std::max(frame_size_, frame_size);
-  frame.pts = frame.pts == AV_NOPTS_VALUE ? next_ : av_rescale_q(position_of(frame), {1, frame.sample_rate}, unit_);
-  next_ = frame.pts + av_rescale_q(frame.nb_samples, {1, frame.sample_rate}, unit_);
+  const AVRational sample{1, frame->sample_rate};
+  const bool is_counted = clock_ == SoundClock::kFirstSample && !sound_.is_timed;
+  std::int64_t position = next_;
+  if (is_counted) {
+    position = is_first ? first_index(*frame) : next_;
+  } else if (frame->pts != AV_NOPTS_VALUE) {
+    position = av_rescale_q(position_of(*frame), sample, unit_);
+    position -= clock_ == SoundClock::kFirstSample ? zero(unit_.den) : 0;
+  }
+  next_ = position + av_rescale_q(frame->nb_samples, sample, unit_);
+  if (!sound_.length) {
+    frame->pts = position;
+    return frame;
+  }
+  const std::int64_t end = rounded(*sound_.length, unit_.den) + (clock_ == SoundClock::kStream ? zero(unit_.den) : 0);
+  return part_of(std::move(frame), position, {std::numeric_limits<std::int64_t>::min(), end});
 }
 
 av::FramePtr SampleWindow::align(av::FramePtr frame, const std::string& filter) {

@@ -171,6 +171,39 @@ av::PacketPtr read_packet(ByteReader& in, int stream_index) {
   return packet;
 }
 
+void write_sound(ByteWriter& out, const Packets& packets) {
+  const SoundBounds& sound = packets.sound;
+  out.number(static_cast<std::uint8_t>(packets.clock == SoundClock::kFirstSample));
+  out.number(static_cast<std::uint8_t>(sound.is_timed));
+  out.number(sound.first_pts);
+  out.number(sound.delay);
+  out.number(static_cast<std::int32_t>(sound.rate));
+  out.number(sound.length.value_or(-1));
+  out.number(static_cast<std::uint8_t>(sound.begins_stream));
+  out.number(sound.first_index);
+}
+
+void read_sound(ByteReader& in, Packets& packets) {
+  // Far from where sums of them overflow.
+  constexpr std::int64_t kMost = std::int64_t{1} << 52;
+  SoundBounds& sound = packets.sound;
+  packets.clock = in.number<std::uint8_t>() != 0 ? SoundClock::kFirstSample : SoundClock::kStream;
+  sound.is_timed = in.number<std::uint8_t>() != 0;
+  sound.first_pts = in.number<std::int64_t>();
+  sound.delay = in.number<std::int64_t>();
+  sound.rate = in.number<std::int32_t>();
+  const auto length = in.number<std::int64_t>();
+  if (length >= 0) {
+    sound.length = length;
+  }
+  sound.begins_stream = in.number<std::uint8_t>() != 0;
+  sound.first_index = in.number<std::int64_t>();
+  if (sound.delay < 0 || sound.delay > kMost || sound.rate < 0 || length > kMost || sound.first_index < 0 ||
+      sound.first_index > kMost) {
+    in.refuse("the bounds of the sound are not valid");
+  }
+}
+
 void write_description(ByteWriter& out, const Packets& packets) {
   out.number(static_cast<std::uint8_t>(packets.type));
   out.text(packets.source);
@@ -183,6 +216,7 @@ void write_description(ByteWriter& out, const Packets& packets) {
     out.number(packets.window->start);
     out.number(packets.window->end);
   }
+  write_sound(out, packets);
   out.number(static_cast<std::uint8_t>(packets.codec != nullptr));
   if (packets.codec) {
     write_codec(out, *packets.codec);
@@ -213,6 +247,7 @@ Packets read_description(Bytes description) {
     const auto start = in.number<double>();
     packets.window = TimeWindow{start, in.number<double>()};
   }
+  read_sound(in, packets);
   if (in.number<std::uint8_t>() != 0) {
     packets.codec = read_codec(in, packets.type);
   }

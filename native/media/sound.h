@@ -2,7 +2,7 @@
 // exactly the samples of the window.
 //
 // The rule of all windows: sample k of the output rate has the time k / rate and is in the window if start <= time <
-// end. Samples equal those of resampling the whole stream: the input that a resampler needs before and after the window
+// end; sample 0 is the first one that loading everything gives. Samples equal those of resampling the whole stream: the input that a resampler needs before and after the window
 // is decoded too, and resampling starts where an input sample and an output sample have the same time.
 
 #pragma once
@@ -20,6 +20,7 @@ namespace spdl {
 
 struct SoundRequest {
   std::optional<TimeWindow> window;         // none: everything
+  SoundClock clock = SoundClock::kFirstSample;  // of window and start
   std::optional<double> start;              // in seconds, instead of a window; needs num_samples
   std::optional<double> share;              // instead of a start: its fraction of the range of possible starts, [0, 1)
   std::optional<std::int64_t> num_samples;  // of the result: cut, or padded with silence
@@ -37,7 +38,8 @@ struct Sound {
   int num_channels = 0;
   int sample_rate = 0;
   std::int64_t num_samples = 0;  // of each channel
-  std::int64_t first = 0;        // position of the first sample in time, in samples
+  std::int64_t first = 0;        // index of the first sample among all of the stream
+  double start = 0;              // its time, in seconds of the clock
   // Samples that the stream has; the rest is silent padding: `silence_before` samples before them, and the remainder
   // after.
   std::int64_t num_valid = 0;

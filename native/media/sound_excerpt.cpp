@@ -42,12 +42,12 @@ void SoundExcerpt::ChannelLayout::make(int num_channels) {
   av_channel_layout_default(&layout_, num_channels);
 }
 
-SoundExcerpt::SoundExcerpt(const SoundRequest& request, bool is_gapless, std::function<SampleSpan(int)> span_of)
-    : request_(request), is_gapless_(is_gapless), span_of_(std::move(span_of)) {}
+SoundExcerpt::SoundExcerpt(const SoundRequest& request, std::function<SampleSpan(int)> span_of)
+    : request_(request), span_of_(std::move(span_of)) {}
 
-void SoundExcerpt::set_stream(std::string source, double origin) {
+void SoundExcerpt::set_stream(std::string source, bool is_gapless) {
   source_ = std::move(source);
-  origin_ = origin;
+  is_gapless_ = is_gapless;
 }
 
 bool SoundExcerpt::put(const AVFrame& frame) {
@@ -98,16 +98,15 @@ bool SoundExcerpt::begin(const AVFrame& frame, std::int64_t position, std::int64
   out_rate_ = request_.sample_rate > 0 ? request_.sample_rate : frame.sample_rate;
   span_ = span_of_(out_rate_);
   const int in_rate = frame.sample_rate;
-  const auto origin = static_cast<std::int64_t>(std::clamp(std::round(origin_ * in_rate), 0.0, double{kFar}));
   std::int64_t start = position;
   if (in_rate == out_rate_) {
     start = std::max(start, span_.first);
   } else {
-    // Exact places are multiples of `step` behind the origin; the last one from which all that is wanted is exact.
+    // Exact places are multiples of `step`; the last one from which all that is wanted is exact.
     const std::int64_t step = in_rate / std::gcd(in_rate, out_rate_);
     const std::int64_t wanted =
         av_rescale_rnd(span_.first, in_rate, out_rate_, AV_ROUND_DOWN) - reach_of(in_rate, out_rate_);
-    const std::int64_t ahead = (wanted - origin) % step;
+    const std::int64_t ahead = wanted % step;
     const std::int64_t aligned = wanted - (ahead < 0 ? ahead + step : ahead);
     start = std::max(start, aligned);
   }
@@ -115,8 +114,7 @@ bool SoundExcerpt::begin(const AVFrame& frame, std::int64_t position, std::int64
   if (from >= frame.nb_samples) {
     return false;
   }
-  const std::int64_t out_origin = av_rescale(origin, out_rate_, in_rate);
-  next_out_ = out_origin + av_rescale(start - origin, out_rate_, in_rate);
+  next_out_ = av_rescale(start, out_rate_, in_rate);
   unit_rate_ = in_rate;
   next_in_ = position;
   open(frame);

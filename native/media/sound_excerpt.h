@@ -30,11 +30,11 @@ class SoundExcerpt {
   // The end of a span that goes on until the stream ends.
   static constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
-  // `span_of(rate)` gives the span at a sample rate. `is_gapless`: gaps in the stream become silence.
-  SoundExcerpt(const SoundRequest& request, bool is_gapless, std::function<SampleSpan(int)> span_of);
+  // `span_of(rate)` gives the span at a sample rate.
+  SoundExcerpt(const SoundRequest& request, std::function<SampleSpan(int)> span_of);
 
-  // Before the first frame. `origin`: of the stream's first sample, in seconds.
-  void set_stream(std::string source, double origin);
+  // Before the first frame. `is_gapless`: gaps in the stream become silence.
+  void set_stream(std::string source, bool is_gapless);
   // False once nothing more is needed. Throws Error (kFilter), std::bad_alloc, Cancelled.
   bool put(const AVFrame& frame);
   // The end of the stream, or of what was read of it.
@@ -77,9 +77,8 @@ class SoundExcerpt {
   void reserve(std::size_t room);
 
   const SoundRequest& request_;
-  bool is_gapless_;
+  bool is_gapless_ = false;
   std::function<SampleSpan(int)> span_of_;
-  double origin_ = 0;
   std::string source_;
   Watch watch_;
 

@@ -86,12 +86,35 @@ std::vector<av::PacketPtr> VideoCollector::finish() {
   return std::move(kept_);
 }
 
+namespace {
+
+// Of a packet whose container does not say how long it lasts, or rounds that down by up to a tick.
+void fill_in_duration(AVPacket& packet, std::int64_t next_pts) noexcept {
+  std::int64_t distance = 0;
+  if (packet.pts == AV_NOPTS_VALUE || next_pts == AV_NOPTS_VALUE ||
+      __builtin_sub_overflow(next_pts, packet.pts, &distance) || distance <= 0) {
+    return;
+  }
+  if (packet.duration <= 0 || distance - packet.duration == 1) {
+    packet.duration = distance;
+  }
+}
+
+}  // namespace
+
 bool AudioCollector::offer(av::PacketPtr packet) {
   if (packet->pts == AV_NOPTS_VALUE && times_.empty() && !from_start_) {
     return true;  // after a seek, nothing tells when it is
   }
   const double time =
       packet->pts != AV_NOPTS_VALUE ? to_seconds(packet->pts, time_base_.num, time_base_.den) : next_time_;
+  if (!kept_.empty()) {
+    const bool was_unknown = kept_.back()->duration <= 0;
+    fill_in_duration(*kept_.back(), packet->pts);
+    if (was_unknown && kept_.back()->duration > 0 && time <= window_.start) {
+      num_before_ = kept_.size();
+    }
+  }
   constexpr double kBehind = 0.01;
   if (time >= window_.end + kBehind || (time >= window_.end && !has_some_)) {
     return false;
@@ -109,10 +132,7 @@ bool AudioCollector::offer(av::PacketPtr packet) {
   // Seldom, so that packets are moved few times.
   constexpr std::size_t kManyPackets = 1024;
   if (const auto first = first_needed(); first && *first > kManyPackets) {
-    const auto count = static_cast<std::ptrdiff_t>(*first);
-    kept_.erase(kept_.begin(), kept_.begin() + count);
-    times_.erase(times_.begin(), times_.begin() + count);
-    num_before_ -= *first;
+    drop(*first);
   }
   return true;
 }
@@ -145,11 +165,21 @@ std::optional<std::size_t> AudioCollector::first_with_bytes(std::size_t last) co
   return std::nullopt;
 }
 
+void AudioCollector::drop(std::size_t count) {
+  kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(count));
+  times_.erase(times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(count));
+  num_before_ -= count;
+  num_dropped_ += count;
+}
+
 std::vector<av::PacketPtr> AudioCollector::finish() {
   if (num_before_ == kept_.size()) {
-    kept_.clear();
+    drop(kept_.size());
   } else {
-    kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(first_needed().value_or(0)));
+    drop(first_needed().value_or(0));
+  }
+  if (kept_.size() > 1 && kept_.back()->duration <= 0) {
+    kept_.back()->duration = kept_[kept_.size() - 2]->duration;
   }
   return std::move(kept_);
 }

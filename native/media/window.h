@@ -77,9 +77,13 @@ class AudioCollector {
 
   bool offer(av::PacketPtr packet);
   bool began_too_late() const noexcept { return !from_start_ && !first_needed(); }
+  // Of packets without a duration, which last until the next one, the duration is filled in.
   std::vector<av::PacketPtr> finish();
+  // Whether the packets that `finish` returned begin with the first one that was offered.
+  bool has_kept_first() const noexcept { return num_dropped_ == 0; }
 
  private:
+  void drop(std::size_t count);
   // The index in kept_ where the pre-roll begins; none if it is not complete.
   std::optional<std::size_t> first_needed() const noexcept;
   // The last index in kept_ up to `last` from which on there are enough bytes; none if there are too few.
@@ -91,6 +95,7 @@ class AudioCollector {
   bool from_start_;
   std::vector<av::PacketPtr> kept_;
   std::vector<double> times_;   // start of each packet in kept_
+  std::size_t num_dropped_ = 0;
   std::size_t num_before_ = 0;  // packets in kept_ that end before the window
   bool has_some_ = false;       // a packet in kept_ is in the window
   double next_time_ = 0;        // end of the last packet

@@ -35,11 +35,10 @@ def test_a_late_window_reads_little_and_is_exact(name: str) -> None:
     path = clip(name, *NOISE, *CLIPS[name])
     whole = spdl.io.to_numpy(spdl.io.load_audio(path))
     rate = spdl.io.demux_audio(path).sample_rate
-    first = 1105 if name == "mp3.mp3" else 0  # the encoder's delay
     before = bytes_read()
     part = spdl.io.to_numpy(spdl.io.load_audio(path, (55, 55.1)))
     assert bytes_read() - before < path.stat().st_size * 0.6
-    assert np.array_equal(part, whole[:, 55 * rate - first : 55 * rate - first + rate // 10])
+    assert np.array_equal(part, whole[:, 55 * rate : 55 * rate + rate // 10])
 
 
 @pytest.mark.parametrize("name", ["pcm.wav", "flac.flac", "mp3.mp3", "vorbis.ogg", "aac.flv", "mp3.flv"])
@@ -82,7 +81,7 @@ def test_mp3_frames_with_data_in_many_earlier_packets_are_exact(arguments: tuple
     whole = spdl.io.to_numpy(spdl.io.load_audio(path))
     for start in (2.5, 7.5, 12.5, 17.5):
         part = spdl.io.to_numpy(spdl.io.load_audio(path, (start, start + 0.25)))
-        begin = int(start * 24000) - 1105
+        begin = int(start * 24000)
         assert np.array_equal(part, whole[:, begin : begin + 6000]), start
 
 
@@ -94,7 +93,7 @@ def test_mp3_joined_from_two_files_is_exact(tmp_path: Path) -> None:
     whole = spdl.io.to_numpy(spdl.io.load_audio(joined))
     for start in (4.0, 6.0, 9.5):
         part = spdl.io.to_numpy(spdl.io.load_audio(joined, (start, start + 0.1)))
-        begin = int(start * 44100) - 1105
+        begin = int(start * 44100)
         assert np.array_equal(part, whole[:, begin : begin + 4410]), start
 
 

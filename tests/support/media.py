@@ -122,8 +122,26 @@ def decoded_video(path: Path, pix_fmt: str, shape: tuple[int, ...], *options: st
     return np.frombuffer(raw, np.uint8).reshape(-1, *shape)
 
 
+def _edited_samples(path: Path) -> int:
+    """The number of samples that the header of an MP4 file lets its first sound last, as ffprobe tells it."""
+    command = ["ffprobe", "-v", "error", "-select_streams", "a:0", "-show_entries", "stream=duration,sample_rate",
+               "-of", "json", str(path)]  # fmt: skip
+    stream = json.loads(output_about(path, command))["streams"][0]
+    return round(float(stream["duration"]) * int(stream["sample_rate"]))
+
+
 def decoded_audio(path: Path, num_channels: int, *options: str) -> NDArray[np.float32]:
-    """Every sample as the ffmpeg tool decodes it, ``(samples, channels)``."""
+    """Every sample as the ffmpeg tool decodes it, ``(samples, channels)``.
+
+    Before version 8, the tool leaves in what is behind the edit list of an MP4 file. So it is told where to end.
+    """
+    if path.suffix in (".mp4", ".m4a", ".mov"):
+        filters = f"atrim=end_sample={_edited_samples(path)}"
+        if "-af" in options:
+            at = options.index("-af")
+            filters += f",{options[at + 1]}"
+            options = options[:at] + options[at + 2 :]
+        options = (*options, "-af", filters)
     command = ffmpeg_command("-i", path, "-map", "0:a:0", *options, "-f", "f32le", "-c:a", "pcm_f32le", "-")
     raw = output_about(path, command)
     return np.frombuffer(raw, np.float32).reshape(-1, num_channels)

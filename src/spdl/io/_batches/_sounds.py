@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 from spdl.io import _native
 from spdl.io._images._load_transformed import as_memory
 from spdl.io._media._config import DecodeConfig, DemuxConfig, check_arguments, decode_fields, demux_fields
-from spdl.io._media._sound import SOUND_DTYPES, as_num_channels, as_num_samples, as_sample_rate, as_sound_dtype
+from spdl.io._media._sound import (
+    SOUND_DTYPES,
+    as_num_channels,
+    as_num_samples,
+    as_sample_rate,
+    as_sound_dtype,
+    is_stream_clock,
+)
 from spdl.io._trace import traced
 from spdl.io._types import Source
 
@@ -27,6 +34,7 @@ def load_audio_batch(
     seed: SupportsIndex | None = None,
     seeds: Iterable[SupportsIndex] | None = None,
     dtype: Literal["float32", "float64", "int16", "int32"] = "float32",
+    origin: Literal["first_sample", "stream"] = "first_sample",
     out: Any = None,
     storage: Any = None,
     num_threads: int = 0,
@@ -52,15 +60,17 @@ def load_audio_batch(
         num_samples: Number of samples of each excerpt, at the output rate. Before the first and after the last sample
             of a source there is silence.
         sample_rate: Sample rate of the batch, in Hz.
-        num_channels: Number of channels of the batch. Sources with another number of channels are mixed as FFmpeg does.
+        num_channels: Number of channels of the batch. Sources with another number of channels are mixed as by
+            ``load_audio``: one channel is the mean of all, and each of several is a copy of a single one.
         start: ``"random"``: all excerpts that fit into the source are equally likely; a source that is too short is
-            taken from its beginning. Or the start in seconds, for all or one per source: sample ``k`` of the source at
-            the output rate has the time ``k / sample_rate``, and the excerpt begins with the first sample for which
-            ``start <= time``.
+            taken from its beginning. Or the start in seconds, for all or one per source: sample ``k`` of all that
+            ``load_audio`` returns at the output rate has the time ``k / sample_rate``, and the excerpt begins with the
+            first sample for which ``start <= time``.
         seed: Seed for the random starts of the batch. Source ``i`` gets ``sample_seeds(seed, 0, [i])``.
         seeds: Integers in ``[0, 2**64)``, one per source, as made by ``sample_seeds``, instead of ``seed``. A start
             depends only on the seed, the duration of the source, the rate and the number of samples.
         dtype: Dtype of the batch; floats go from -1 to 1.
+        origin: What starts are counted from, also those in ``excerpts``: as for ``load_audio``.
         out: Array to fill, instead of ``storage``: a writable C-contiguous array or CPU tensor with exactly the dtype
             and shape of a whole batch, or a one-dimensional byte buffer of at least that size. The result is a view of
             it.
@@ -101,6 +111,7 @@ def load_audio_batch(
         raise ValueError(f"start must be 'random' or a number of seconds, got {start!r}")
     starts = None if is_random else as_starts(start, count)
     numbers = as_seeds(seed, seeds, count, needed_for="start='random'" if is_random else None)
+    by_stream_clock = is_stream_clock(origin)
     memory = as_memory(out, storage, element, shape, SOUND_DTYPES[element])
     buffer = _native.media.new_batch(shape, element, memory)
 
@@ -115,6 +126,7 @@ def load_audio_batch(
             seeds=numbers if is_random else None,
             sample_rate=rate,
             dtype=element,
+            by_stream_clock=by_stream_clock,
             demux=demux_fields(sources.restrict(demux_config)),
             decode=decode_fields(decode_config),
             num_threads=statuses.num_threads,

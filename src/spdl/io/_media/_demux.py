@@ -123,6 +123,18 @@ class Demuxer:
         )
 
     @traced
+    def _demux_sound(
+        self, window: tuple[float, float] | None, stream: int | None, from_first_sample: bool
+    ) -> "AudioPackets":
+        """``demux_audio`` for ``load_audio``, whose windows may count from the first sample of the sound."""
+        return cast(
+            "AudioPackets",
+            self._native.demux(
+                "audio", window=window, bsf=None, index=stream_of(stream), from_first_sample=from_first_sample
+            ),
+        )
+
+    @traced
     def demux_video(
         self, window: TimeWindow | None = None, *, bsf: str | None = None, stream: int | None = None
     ) -> "VideoPackets":

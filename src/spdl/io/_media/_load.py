@@ -11,7 +11,7 @@ from ._config import DecodeConfig, DemuxConfig, check_arguments
 from ._decode import decode_array
 from ._demux import Demuxer, empty_window_error
 from ._filters import turned
-from ._sound import load_sound
+from ._sound import is_stream_clock, load_sound
 from ._window import as_window
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def load_audio(
     num_samples: int | None = None,
     dtype: Literal["float32", "float64", "int16", "int32"] | None = None,
     stream: int | None = None,
+    origin: Literal["first_sample", "stream"] = "first_sample",
     device_config: None = None,
     name: str | None = None,
 ) -> "CPUBuffer": ...
@@ -47,6 +48,7 @@ def load_audio(
     num_samples: int | None = None,
     dtype: Literal["float32", "float64", "int16", "int32"] | None = None,
     stream: int | None = None,
+    origin: Literal["first_sample", "stream"] = "first_sample",
     device_config: CUDAConfig,
     name: str | None = None,
 ) -> CUDABuffer: ...
@@ -63,6 +65,7 @@ def load_audio(
     num_samples: int | None = None,
     dtype: Literal["float32", "float64", "int16", "int32"] | None = None,
     stream: int | None = None,
+    origin: Literal["first_sample", "stream"] = "first_sample",
     device_config: CUDAConfig | None = None,
     name: str | None = None,
 ) -> "CPUBuffer | CUDABuffer":
@@ -74,8 +77,9 @@ def load_audio(
 
     Args:
         src: Path, URL, or data in memory: any contiguous buffer of bytes, or a one-dimensional ``uint8`` array.
-        timestamp: Start and end in seconds, half open: samples with ``start <= time < end``, where sample ``k`` at the
-            result's sample rate has the time ``k / rate``. ``None``: everything.
+        timestamp: Start and end in seconds, half open: samples with ``start <= time < end``, where sample ``k`` of all
+            that ``load_audio`` returns without a window, at the same rate, has the time ``k / rate``. So the result is
+            ``whole[:, ceil(start * rate) : ceil(end * rate)]``. The end may be infinite. ``None``: everything.
         demux_config: Options for opening the source, from ``demux_config``.
         decode_config: Options for decoding, from ``decode_config``.
         filter_desc: FFmpeg filter chain, as made by ``get_audio_filter_desc``. The default converts to ``fltp``.
@@ -83,11 +87,14 @@ def load_audio(
             unless the chain has filters that may change timestamps, such as ``atrim``, ``apad`` and ``atempo``.
         sample_rate: Sample rate of the result, in Hz. This and the next three arguments replace ``filter_desc``.
             ``None``: the rate of the source. Resampled by libswresample, with its default filter.
-        num_channels: Number of channels of the result, mixed as FFmpeg does. ``None``: the channels of the source.
+        num_channels: Number of channels of the result. ``None``: the channels of the source. One channel is the mean of
+            those of the source, and each of several is a copy of a single one; FFmpeg mixes other numbers.
         num_samples: Number of samples of the result, from the start of the window on. Further samples are cut off.
             Before the first and after the last sample of the source there is silence.
         dtype: Dtype of the result; floats go from -1 to 1. ``None``: ``"float32"``.
         stream: Index of the stream in the container, as ``probe`` lists them.
+        origin: What ``timestamp`` is counted from. ``"first_sample"``: the first sample of the sound. ``"stream"``: the
+            zero of the container's clock, as for video; streams may begin before or after it.
         device_config: CUDA device for the result, from ``cuda_config``. ``None``: the CPU.
         name: Name of the source in messages.
 
@@ -105,12 +112,13 @@ def load_audio(
         ConvertError: The window contains no sample.
         TypeError, ValueError: The window is not a pair of numbers of seconds; a rate or number is not an integer, is
             out of range, or is given together with ``filter_desc``.
-        OverflowError: A bound of the window is infinite.
+        OverflowError: The start of the window is infinite.
         UnsupportedFormatError: The sample format has no array layout.
         DeviceError: The device of ``device_config`` does not exist.
 
     Releases the GIL; safe to call from several threads.
     """
+    by_stream_clock = is_stream_clock(origin)
     if (sample_rate, num_channels, num_samples, dtype) != (None, None, None, None):
         if not isinstance(filter_desc, Default):
             raise ValueError(
@@ -118,7 +126,7 @@ def load_audio(
                 " get_audio_filter_desc makes a description with all of them"
             )
         check_arguments(demux_config, decode_config, filter_desc)
-        window = as_window(timestamp, "timestamp")
+        window = as_window(timestamp, "timestamp", may_be_endless=True)
         device = as_device(device_config, "load audio")
         return on_device(
             load_sound(
@@ -129,13 +137,25 @@ def load_audio(
                 num_samples=num_samples,
                 dtype=dtype,
                 stream=stream,
+                by_stream_clock=by_stream_clock,
                 demux_config=demux_config,
                 decode_config=decode_config,
                 name=name,
             ),
             device,
         )
-    return _load("audio", src, timestamp, demux_config, decode_config, filter_desc, device_config, name, stream)
+    return _load(
+        "audio",
+        src,
+        timestamp,
+        demux_config,
+        decode_config,
+        filter_desc,
+        device_config,
+        name,
+        stream,
+        from_first_sample=not by_stream_clock,
+    )
 
 
 @overload
@@ -229,14 +249,15 @@ def _load(
     name: str | None,
     stream: int | None,
     orient: bool = False,
+    from_first_sample: bool = False,
 ) -> "CPUBuffer | CUDABuffer":
     check_arguments(demux_config, decode_config, filter_desc)
     source = as_native_source(src)  # once, as a stream cannot be read again
-    window = as_window(timestamp, "timestamp")
+    window = as_window(timestamp, "timestamp", may_be_endless=kind == "audio")
     device = as_device(device_config, f"load {kind}")
     with Demuxer(source, demux_config=demux_config, name=name) as demuxer:
         if kind == "audio":
-            packets: AudioPackets | VideoPackets = demuxer.demux_audio(window, stream=stream)
+            packets: AudioPackets | VideoPackets = demuxer._demux_sound(window, stream, from_first_sample)
         else:
             packets = demuxer.demux_video(window, stream=stream)
         if window is not None and len(packets) == 0:

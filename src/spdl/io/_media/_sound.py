@@ -32,6 +32,7 @@ def load_sound(
     num_samples: int | None,
     dtype: str | None,
     stream: int | None,
+    by_stream_clock: bool,
     demux_config: DemuxConfig | None,
     decode_config: DecodeConfig | None,
     name: str | None,
@@ -55,9 +56,19 @@ def load_sound(
         **numbers,
         dtype=element,
         stream=index,
+        by_stream_clock=by_stream_clock,
         demux=demux_fields(demux_config),
         decode=decode_fields(decode_config),
     )
+
+
+def is_stream_clock(origin: Any) -> bool:
+    """Check the argument ``origin``; raises ``TypeError`` or ``ValueError``."""
+    if not isinstance(origin, str):
+        raise TypeError(f"origin must be 'first_sample' or 'stream', got {origin!r}")
+    if origin not in ("first_sample", "stream"):
+        raise ValueError(f"origin must be 'first_sample' or 'stream', got {origin!r}")
+    return origin == "stream"
 
 
 def as_sample_rate(value: Any) -> int:

@@ -8,24 +8,25 @@ from typing import Any, SupportsFloat
 _ACCEPTED = "(start, end) in seconds, each a number, Fraction, Decimal or text such as '1/3'"
 
 
-def as_window(window: Any, argument: str) -> tuple[float, float] | None:
+def as_window(window: Any, argument: str, *, may_be_endless: bool = False) -> tuple[float, float] | None:
     """Start and end as the nearest floats; ``None`` for ``None``.
 
     Args:
         window: The user's window.
         argument: Name of the argument, for messages.
+        may_be_endless: Whether the end may be infinite.
 
     Raises:
         TypeError: ``window`` is not a pair, or a bound is neither a number nor text.
         ValueError: ``window`` does not have two bounds, or one is NaN or not a number.
-        OverflowError: A bound is infinite.
+        OverflowError: A bound is infinite, other than such an end.
     """
     if window is None:
         return None
     start, end = bounds_of(window, argument)
     seconds = as_seconds(start, argument), as_seconds(end, argument)
     for given, bound in zip((start, end), seconds, strict=True):
-        if math.isinf(bound):
+        if math.isinf(bound) and not (may_be_endless and given is end and bound > 0):
             raise OverflowError(f"a bound of {argument} must be finite, got {given!r}")
     return seconds
 

@@ -385,7 +385,13 @@ class Demuxer:
         """Close the container and release the source. Idempotent."""
 
     def demux(
-        self, kind: str, *, window: tuple[float, float] | None, bsf: str | None, index: int | None = None
+        self,
+        kind: str,
+        *,
+        window: tuple[float, float] | None,
+        bsf: str | None,
+        index: int | None = None,
+        from_first_sample: bool = False,
     ) -> AudioPackets | VideoPackets | ImagePackets:
         """
         Read the packets of the best stream of a media type.
@@ -393,6 +399,7 @@ class Demuxer:
         Args:
             kind: The media type: ``"audio"``, ``"video"`` or ``"image"``.
             window: The start and end in seconds.
+            from_first_sample: For audio, whether the window is from the first sample on, and not by the container's clock.
             bsf: The description of bit stream filters.
             index: The stream, instead of the best one.
         """
@@ -1121,6 +1128,7 @@ def load_sound(
     num_channels: int,
     dtype: str,
     stream: int | None,
+    by_stream_clock: bool,
     demux: tuple[str | None, dict[str, str], int, bool, list[str] | None, float | None] | None,
     decode: tuple[str | None, dict[str, str], bool] | None,
 ) -> spdl.io.lib._core.CPUBuffer:
@@ -1134,6 +1142,7 @@ def load_sound(
         sample_rate, num_channels: Of the result; 0 keeps those of the source.
         dtype: float32, float64, int16 or int32.
         stream: The stream, or None for the best one.
+        by_stream_clock: Whether the window is by the container's clock, and not from the first sample on.
         demux, decode: The fields of the configurations, or None.
 
     Returns:
@@ -1153,6 +1162,7 @@ def load_sounds(
     seeds: list[int] | None,
     sample_rate: int,
     dtype: str,
+    by_stream_clock: bool,
     demux: tuple[str | None, dict[str, str], int, bool, list[str] | None, float | None] | None,
     decode: tuple[str | None, dict[str, str], bool] | None,
     num_threads: int,
@@ -1169,6 +1179,7 @@ def load_sounds(
         starts: The start of each in seconds; or None, with ``seeds``, for a random one.
         seeds: The 64-bit seed of each.
         sample_rate: The sample rate of the batch.
+        by_stream_clock: Whether starts are by the container's clock, and not from the first sample on.
         num_threads: The number of threads, including the caller's; 0 means the caller's alone.
 
     Returns:

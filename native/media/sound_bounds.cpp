@@ -1,0 +1,328 @@
+#include "media/sound_bounds.h"
+
+extern "C" {
+#include <libavformat/avio.h>
+#include <libavutil/mathematics.h>
+}
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <string_view>
+
+#include "image/bytes.h"
+#include "media/flac_header.h"
+#include "media/input.h"
+#include "media/mp4_edits.h"
+#include "media/packets.h"
+
+namespace spdl {
+namespace {
+
+constexpr std::size_t kSkipSamples = 10;  // bytes of AV_PKT_DATA_SKIP_SAMPLES
+
+bool is_mp4(const AVFormatContext& context) noexcept { return std::string_view(context.iformat->name).starts_with("mov"); }
+bool is_matroska(const AVFormatContext& context) noexcept {
+  return std::string_view(context.iformat->name) == "matroska,webm";
+}
+
+// Formats whose packets say where their samples are, and are found by that. Where one is missing, there is silence.
+bool is_timed(const AVFormatContext& context) noexcept {
+  const std::string_view name = context.iformat->name;
+  return name == "ogg" || name == "flac";
+}
+
+// Whose samples have no delay, and whose packets need not be looked at.
+bool is_plain(const AVFormatContext& context, const AVCodecParameters& parameters) noexcept {
+  return is_timed(context) || (av_get_bits_per_sample(parameters.codec_id) > 0 && !is_mp4(context));
+}
+
+// In samples at 48 kHz (RFC 6716, section 3.1).
+std::optional<int> num_opus_samples(Bytes packet) noexcept {
+  constexpr std::array<int, 4> kSilk = {480, 960, 1920, 2880};
+  const unsigned config = byte_at(packet, 0) >> 3;
+  const int of_frame = config < 12 ? kSilk[config & 3] : config < 16 ? 480 << (config & 1) : 120 << (config & 3);
+  const unsigned code = byte_at(packet, 0) & 3;
+  const int num_frames = code == 0 ? 1 : code < 3 ? 2 : static_cast<int>(byte_at(packet, 1) & 0x3f);
+  const int num_samples = of_frame * num_frames;
+  return packet.empty() || num_samples == 0 ? std::nullopt : std::optional(num_samples);
+}
+
+std::optional<int> num_flac_samples(Bytes packet) noexcept {
+  const auto header = parse_flac_header(packet);
+  return header ? std::optional(header->num_samples) : std::nullopt;
+}
+
+// Of an Opus stream, as its decoder leaves out by itself (RFC 7845, section 5.1).
+std::int64_t opus_delay(const AVCodecParameters& parameters) noexcept {
+  const Bytes head(parameters.extradata, static_cast<std::size_t>(std::max(parameters.extradata_size, 0)));
+  return head.size() >= 12 ? little_endian(head, 10, 2) : 0;
+}
+
+std::int64_t marked_delay(const AVPacket& packet) noexcept {
+  std::size_t size = 0;
+  const std::uint8_t* side = av_packet_get_side_data(&packet, AV_PKT_DATA_SKIP_SAMPLES, &size);
+  return side != nullptr && size >= kSkipSamples ? little_endian({side, size}, 0, 4) : 0;
+}
+
+std::int64_t to_samples(std::int64_t ticks, const AVStream& stream) noexcept {
+  return stream.codecpar->sample_rate > 0 ? av_rescale_q(ticks, stream.time_base, {1, stream.codecpar->sample_rate}) : 0;
+}
+
+std::optional<Mp4Track> read_track(Input& input, const AVStream& stream) {
+  AVIOContext* io = input.context().pb;
+  if (io == nullptr || (io->seekable & AVIO_SEEKABLE_NORMAL) == 0) {
+    return std::nullopt;
+  }
+  const bool was_at_start = input.is_at_start();
+  const std::int64_t position = avio_tell(io);
+  BlockReader reader([&](std::int64_t from, std::span<std::uint8_t> into) { return input.read_at(from, into); });
+  const auto track = read_mp4_track(avio_size(io), stream.id, std::ref(reader));
+  avio_seek(io, position, SEEK_SET);
+  input.set_at_start(was_at_start);
+  return track;
+}
+
+// What iTunes writes where there is no edit list: zero, delay, padding and number of samples, as hexadecimal numbers.
+std::optional<std::int64_t> tagged_length(const AVFormatContext& context) {
+  const AVDictionaryEntry* tag = av_dict_get(context.metadata, "iTunSMPB", nullptr, 0);
+  unsigned delay = 0;
+  unsigned padding = 0;
+  unsigned long long count = 0;
+  if (tag == nullptr || std::sscanf(tag->value, "%*x %x %x %llx", &delay, &padding, &count) != 3 || count == 0 ||
+      count > 1ULL << 48) {
+    return std::nullopt;
+  }
+  return static_cast<std::int64_t>(count);
+}
+
+void read_mp4_bounds(Input& input, AVStream& stream, std::int64_t start, SoundBounds& bounds) {
+  const AVIndexEntry* first = avformat_index_get_entry(&stream, 0);
+  const AVIndexEntry* last = avformat_index_get_entry(&stream, avformat_index_get_entries_count(&stream) - 1);
+  bounds.first_pts = first != nullptr ? first->timestamp : start;
+  // libav moves the start of a stream behind the delay, in some versions also where it does not leave it out.
+  bounds.delay = to_samples(std::max<std::int64_t>({start - bounds.first_pts, -bounds.first_pts, 0}), stream);
+  const auto track = read_track(input, stream);
+  if (track && track->is_fragmented) {
+    return;
+  }
+  const bool has_scale = track && stream.time_base.num == 1 && track->time_scale == stream.time_base.den;
+  bounds.length = has_scale ? presented_ticks(*track) : std::nullopt;
+  if (!track && stream.duration > 0) {
+    bounds.length = stream.duration;
+  }
+  if (track && !track->edit && !track->has_more_edits) {
+    const auto tagged = tagged_length(input.context());
+    if (tagged && stream.time_base.den == stream.codecpar->sample_rate) {
+      bounds.length = tagged;
+    } else if (bounds.length) {
+      *bounds.length -= std::max<std::int64_t>(start - bounds.first_pts, 0);
+    }
+    // Nothing but the last packet is shortened by a header that counts wrong.
+    if (last != nullptr && bounds.length && !tagged && bounds.first_pts + *bounds.length <= last->timestamp) {
+      bounds.length.reset();
+    }
+  }
+}
+
+}  // namespace
+
+std::int64_t start_position(const SoundBounds& bounds, AVRational time_base, int rate) noexcept {
+  const std::int64_t first = av_rescale_q(bounds.first_pts, time_base, {1, rate});
+  if (bounds.rate <= 0 || bounds.delay == 0) {
+    return first;
+  }
+  const std::int64_t start = first + av_rescale(bounds.delay, rate, bounds.rate);
+  const std::int64_t most = av_rescale(time_base.num, rate, time_base.den) + 1;
+  return first < 0 && std::abs(start) <= most ? 0 : start;
+}
+
+SoundBounds read_sound_bounds(Input& input, int stream, std::int64_t start) {
+  if (!input.is_at_start() && !is_mp4(input.context())) {
+    input.reopen();
+  }
+  const AVFormatContext& context = input.context();
+  AVStream& of = *context.streams[stream];
+  const AVCodecParameters& parameters = *of.codecpar;
+  SoundBounds bounds;
+  bounds.is_timed = is_timed(context);
+  bounds.rate = parameters.sample_rate;
+  bounds.first_pts = start;
+  if (is_mp4(context)) {
+    read_mp4_bounds(input, of, start, bounds);
+    return bounds;
+  }
+  if (is_plain(context, parameters)) {
+    return bounds;
+  }
+  if (std::string_view(context.iformat->name) == "mp3") {
+    bounds.first_pts = 0;
+    bounds.delay = to_samples(start, of);
+    return bounds;
+  }
+  const AVPacket* first = input.peek(0);
+  for (std::size_t i = 1; first != nullptr && first->stream_index != stream; ++i) {
+    first = input.peek(i);
+  }
+  if (first == nullptr) {
+    return bounds;
+  }
+  if (first->pts != AV_NOPTS_VALUE) {
+    bounds.first_pts = first->pts;
+  }
+  if (parameters.codec_id == AV_CODEC_ID_OPUS) {
+    bounds.delay = opus_delay(parameters);
+  } else if (is_matroska(context) && parameters.codec_id != AV_CODEC_ID_VORBIS) {
+    bounds.delay = std::max(parameters.initial_padding, 0);
+  }
+  if (const std::int64_t marked = marked_delay(*first); marked > 0) {
+    bounds.delay = marked;
+  }
+  return bounds;
+}
+
+void complete_sound_bounds(const Input& input, int stream, SoundBounds& bounds) {
+  const AVStream& of = *input.context().streams[stream];
+  if (!is_mp4(input.context()) || bounds.length || of.duration <= 0) {
+    return;
+  }
+  // The end of all fragments, counted as their times are: before an edit list moves them.
+  const std::int64_t moved = std::max<std::int64_t>(-bounds.first_pts, 0);
+  const std::int64_t length = of.duration - moved - std::max<std::int64_t>(bounds.first_pts, 0);
+  if (length > 0) {
+    bounds.length = length;
+  }
+}
+
+std::optional<std::int64_t> declared_samples(const Input& input, int stream, const SoundBounds& bounds) {
+  AVStream& of = *input.context().streams[stream];
+  const AVCodecParameters& parameters = *of.codecpar;
+  if (is_mp4(input.context())) {
+    const AVIndexEntry* last = avformat_index_get_entry(&of, avformat_index_get_entries_count(&of) - 1);
+    if (!bounds.length || last == nullptr) {
+      return std::nullopt;
+    }
+    const std::int64_t length = to_samples(*bounds.length, of);
+    // An edit may last longer than its media.
+    return parameters.frame_size > 1 ? std::min(length, to_samples(last->timestamp - bounds.first_pts, of) +
+                                                            parameters.frame_size - bounds.delay)
+                                     : length;
+  }
+  const bool counts = is_plain(input.context(), parameters) && !bounds.is_timed && of.duration > 0 && of.time_base.num == 1 &&
+                      of.time_base.den == parameters.sample_rate;
+  return counts ? std::optional(of.duration) : std::nullopt;
+}
+
+std::optional<std::int64_t> count_samples(const std::vector<av::PacketPtr>& packets, const AVStream& stream,
+                                          const SoundBounds& bounds) {
+  std::int64_t total = -bounds.delay;
+  for (const auto& packet : packets) {
+    const std::optional<int> count = num_samples_in(*packet, *stream.codecpar);
+    if (!count) {
+      return std::nullopt;
+    }
+    std::size_t size = 0;
+    const std::uint8_t* side = av_packet_get_side_data(packet.get(), AV_PKT_DATA_SKIP_SAMPLES, &size);
+    const std::int64_t padding = side != nullptr && size >= kSkipSamples ? little_endian({side, size}, 4, 4) : 0;
+    total += *count - (padding <= *count ? padding : 0);
+  }
+  return bounds.length ? std::min(total, to_samples(*bounds.length, stream)) : total;
+}
+
+void mark_delay(AVPacket& first, const AVCodecParameters& parameters, const SoundBounds& bounds) {
+  const bool is_left_out = parameters.codec_id == AV_CODEC_ID_OPUS || parameters.codec_id == AV_CODEC_ID_VORBIS;
+  if (bounds.delay <= 0 || is_left_out || av_packet_get_side_data(&first, AV_PKT_DATA_SKIP_SAMPLES, nullptr) != nullptr) {
+    return;
+  }
+  std::uint8_t* side = av_packet_new_side_data(&first, AV_PKT_DATA_SKIP_SAMPLES, kSkipSamples);
+  if (side == nullptr) {
+    throw std::bad_alloc();
+  }
+  std::memset(side, 0, kSkipSamples);
+  for (std::size_t i = 0; i < 4; ++i) {
+    side[i] = static_cast<std::uint8_t>(bounds.delay >> (8 * i));
+  }
+}
+
+std::optional<int> num_samples_in(const AVPacket& packet, const AVCodecParameters& parameters) {
+  switch (parameters.codec_id) {
+    case AV_CODEC_ID_OPUS:
+      return num_opus_samples(bytes_of(packet));
+    case AV_CODEC_ID_FLAC:
+      return num_flac_samples(bytes_of(packet));
+    case AV_CODEC_ID_AAC:
+    case AV_CODEC_ID_AAC_LATM:
+    case AV_CODEC_ID_ALAC:
+      return parameters.frame_size > 1 ? std::optional(parameters.frame_size) : std::nullopt;
+    case AV_CODEC_ID_MP1:
+    case AV_CODEC_ID_MP2:
+    case AV_CODEC_ID_MP3:
+    case AV_CODEC_ID_AC3:
+      break;
+    default:
+      if (av_get_bits_per_sample(parameters.codec_id) == 0) {
+        return std::nullopt;
+      }
+  }
+  AVCodecParameters copy = parameters;  // which is not const for libav, and not changed
+  const int count = av_get_audio_frame_duration2(&copy, packet.size);
+  return count > 0 ? std::optional(count) : std::nullopt;
+}
+
+std::optional<std::int64_t> index_of(const std::vector<av::PacketPtr>& packets, const Input& input, int stream,
+                                     const SoundBounds& bounds) {
+  AVStream& of = *input.context().streams[stream];
+  const AVCodecParameters& parameters = *of.codecpar;
+  if (packets.empty() || packets.front()->pts == AV_NOPTS_VALUE || parameters.sample_rate <= 0) {
+    return std::nullopt;
+  }
+  if (std::string_view(input.context().iformat->name) == "mp3" && bounds.delay > 0 && of.duration > 0 &&
+      packets.front()->pts >= of.duration) {
+    return std::nullopt;  // behind the padding at the end of a file that was joined to others
+  }
+  const std::int64_t ticks = packets.front()->pts - bounds.first_pts;
+  const AVRational tick = av_mul_q(of.time_base, {parameters.sample_rate, 1});
+  const bool is_exact = tick.den == 1;
+  const std::optional<int> size = num_samples_in(*packets.front(), parameters);
+  if (!size) {
+    // Times tell where exact ones come from the sum of all packets before.
+    return is_exact && is_mp4(input.context()) ? std::optional(to_samples(ticks, of)) : std::nullopt;
+  }
+  // Both times may be rounded.
+  const std::int64_t most = is_exact ? 0 : tick.num / tick.den + 2;
+  std::int64_t index = to_samples(ticks, of);
+  if (!is_exact) {
+    if (*size <= 2 * most) {
+      return std::nullopt;
+    }
+    const std::int64_t on_grid = av_rescale(index, 1, *size) * *size;
+    if (std::abs(on_grid - index) > most) {
+      return std::nullopt;
+    }
+    index = on_grid;
+  }
+  std::int64_t next = index;
+  for (const auto& packet : packets) {
+    const std::optional<int> count = num_samples_in(*packet, parameters);
+    if (!count || packet->pts == AV_NOPTS_VALUE ||
+        std::abs(to_samples(packet->pts - bounds.first_pts, of) - next) > most) {
+      return std::nullopt;
+    }
+    next += *count;
+  }
+  if (is_mp4(input.context()) && bounds.length && av_get_bits_per_sample(parameters.codec_id) == 0) {
+    // Its index tells whether packets before these leave gaps.
+    const int number = av_index_search_timestamp(&of, packets.front()->pts, AVSEEK_FLAG_ANY | AVSEEK_FLAG_BACKWARD);
+    const bool is_whole = number >= 0 && avformat_index_get_entry(&of, 0)->timestamp == bounds.first_pts;
+    if (is_whole && number * static_cast<std::int64_t>(*size) != index) {
+      return std::nullopt;
+    }
+  }
+  return index;
+}
+
+}  // namespace spdl
