@@ -76,6 +76,33 @@ def test_rows_of_parquet_are_read_by_ranges(bucket: ObjectServer) -> None:
         ParquetRows("s3://bucket/table/none.parquet")
 
 
+def test_a_row_group_costs_one_request(bucket: ObjectServer) -> None:
+    """And a file one for its footer and one for its size; also with the files of a store with options."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for number in range(2):
+        file = io.BytesIO()
+        columns = {name: os.urandom(40_000 * 5).hex() for name in "abc"}
+        table = pyarrow.table({name: [text[i::5] for i in range(5)] for name, text in columns.items()})
+        parquet.write_table(table, file, row_group_size=1, compression="none")
+        bucket.objects[f"bucket/table/{number}.parquet"] = file.getvalue()
+    size = sum(len(data) for name, data in bucket.objects.items() if name.startswith("bucket/table/"))
+    store = RemoteStore("s3://bucket/table/")
+    for rows in (
+        ParquetRows("s3://bucket/table/*.parquet", open_groups=2),
+        ParquetRows(["0.parquet", "1.parquet"], open_groups=2, open_file=store.open),
+    ):
+        bucket.requests.clear()
+        assert len(list(rows)) == 10
+        assert len(bucket.requests) == 10
+        assert bucket.num_bytes_asked() < size
+        bucket.requests.clear()
+        again = pickle.loads(pickle.dumps(rows))
+        assert len(list(again)) == 10
+        counts = len(bucket.asked("HEAD")), len(bucket.asked("GET"))
+        assert counts <= (2, 2 + 10)
+        assert bucket.num_bytes_asked() < size + 2 * 65_600
+
+
 def test_lines_of_json_are_taken_by_url(bucket: ObjectServer) -> None:
     """With braces; files are named as in the store."""
     for number in range(2):

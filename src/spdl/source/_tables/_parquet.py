@@ -5,23 +5,24 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
 from itertools import accumulate
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from zlib import crc32
 
 from spdl.source._arguments import as_int
 from spdl.source._braces import expand_braces
 from spdl.source._errors import ShardError
 from spdl.source._stores import LocalFiles, list_named
-from spdl.source._urls import is_url, open_object, store_of
+from spdl.source._urls import is_url, store_of
 
+from ._parquet_files import Columns, ParquetFiles, parquet, partitions_of
 from ._rows import Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from spdl.remote import RemoteStore
 
 __all__ = ["ParquetRows"]
 
@@ -32,6 +33,7 @@ class _Group(NamedTuple):
     path: str
     number: int  #: in its file
     num_rows: int
+    file: int  #: number of the file
 
 
 class ParquetRows(Rows[dict[str, Any]]):
@@ -47,19 +49,29 @@ class ParquetRows(Rows[dict[str, Any]]):
 
     Thread-safe: each group is decoded by one thread, without the GIL. A copy in another process caches its own groups.
 
+    Each file is opened and its footer read once; up to 64 files stay open.
+
     Args:
-        files: Names of files, with or without braces and wildcards; or URLs (such as ``s3://``) of objects in one
-            bucket or on one host, which are read by ranges. With ``open_file``, wildcards are not expanded.
-        columns: Columns to read. ``None``: all.
+        files: Names of files, with or without braces and wildcards; folders, for all ``*.parquet`` below them; or URLs
+            (such as ``s3://``) of objects in one bucket or on one host, which are read by ranges. With ``open_file``,
+            wildcards are not expanded.
+        columns: Columns to read: top-level names, or paths of nested fields (``"user.name"``), which give the top-level
+            column with these fields only, as in ``pyarrow.parquet.ParquetFile.read``. ``None``: all.
         open_groups: Number of row groups to keep in memory. Use more than the ``open_shards`` of the order, because
             the groups of two windows are needed where one window ends and the next begins.
         open_file: Function from a name to a seekable binary file, such as ``RemoteStore.open`` of a store with
             options. ``None``: local files and URLs.
+        schema: What to do if the files have different columns or types. ``None``: that is an error. ``"promote"``: a
+            missing column is ``None``, and types are promoted as by ``pyarrow.unify_schemas(promote_options=
+            "permissive")``. A ``pyarrow.Schema``: each file is cast to it.
+        partitioning: ``"hive"``: folders named ``key=value`` below a folder or pattern that was given are columns, as
+            in pyarrow. ``None``: they are not.
 
     Raises:
         ImportError: pyarrow is not installed.
         FileNotFoundError: A file does not exist, or nothing matches.
-        ShardError: A file is damaged, is not a Parquet file, or lacks a column.
+        ShardError: A file is damaged, is not a Parquet file, lacks a column, has two columns with the same name, or has
+            other columns or types than the first file.
     """
 
     def __init__(
@@ -69,30 +81,35 @@ class ParquetRows(Rows[dict[str, Any]]):
         columns: Sequence[str] | None = None,
         open_groups: int = 32,
         open_file: Callable[[str], Any] | None = None,
+        schema: pa.Schema | Literal["promote"] | None = None,
+        partitioning: Literal["hive"] | None = "hive",
     ) -> None:
-        _parquet()
-        names = [files] if isinstance(files, str | os.PathLike) else files
-        given = [name for each in names for name in expand_braces(os.fspath(each))]
-        if open_file is None and any(map(is_url, given)):
-            store, paths = store_of(given)
-            self._files = [store.url_of(file.path) for file in list_named(store, paths)]
-            open_file = open_object
-        else:
-            self._files = given if open_file else [file.path for file in list_named(LocalFiles(), given)]
+        parquet()
+        if partitioning not in ("hive", None):
+            raise ValueError(f"partitioning must be 'hive' or None, got {partitioning!r}")
+        names = [os.fspath(name) for name in ([files] if isinstance(files, str | os.PathLike) else files)]
+        self._files, patterns, opener = _find_files(names, open_file)
         if not self._files:
             raise ValueError("there must be one file or more, got none")
         self._columns = None if columns is None else list(columns)
         self._open_groups = as_int("open_groups", open_groups)
         if self._open_groups < 1:
             raise ValueError(f"open_groups must be >= 1, got {self._open_groups}")
-        self._open_file = open_file
+        self._partitions = [dict[str, Any]()] * len(self._files)
+        if partitioning is not None:
+            self._partitions = partitions_of(patterns, self._files)
+        self._reading = ParquetFiles(opener)
         self._groups: list[_Group] = []
-        for path in self._files:
-            with self._opened(path) as file:
-                self._check_columns(path, file.schema_arrow.names)
+        self._chosen: list[Columns] = []
+        schemas: list[Any] = []
+        for index, path in enumerate(self._files):
+            with self._reading.reader(path) as file:
+                self._chosen.append(self._choose(index, file))
+                schemas.append(_sorted_schema(file.schema_arrow, self._chosen[-1].kept, schemas))
                 metadata = file.metadata
                 sizes = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
-            self._groups += [_Group(path, number, size) for number, size in enumerate(sizes)]
+            self._groups += [_Group(path, number, size, index) for number, size in enumerate(sizes)]
+        self._schema = _common_schema(self._files, schemas, schema)
         self._firsts = [0, *accumulate(group.num_rows for group in self._groups)]
         self._lock = Lock()
         self._kept: dict[int, _Kept] = {}  # guarded by the lock; least recently used first
@@ -122,10 +139,40 @@ class ParquetRows(Rows[dict[str, Any]]):
         with kept.lock:  # other threads that need this group wait here
             if kept.table is None:
                 group = self._groups[number]
-                with self._opened(group.path) as file:
-                    read = self._attempt(group.path, partial(file.read_row_group, group.number, columns=self._columns))
-                    kept.table = read.combine_chunks()
+                with self._reading.reader(group.path) as file:
+                    table = self._chosen[group.file].read(file, group.number)
+                    kept.table = self._completed(table, group.file)
             return kept.table
+
+    def _completed(self, table: pa.Table, file: int) -> pa.Table:
+        """The table with the common schema and the columns of the partition."""
+        import pyarrow as pa
+
+        if self._schema is not None and table.schema != self._schema:
+            columns = [
+                table[field.name].cast(field.type)
+                if field.name in table.column_names
+                else pa.nulls(len(table), field.type)
+                for field in self._schema
+            ]
+            table = pa.table(columns, schema=self._schema)
+        for name, value in self._partitions[file].items():
+            if self._columns is None or name in self._columns:
+                kind = pa.int32() if any(type(each[name]) is int for each in self._partitions) else pa.string()
+                table = table.append_column(name, pa.repeat(pa.scalar(value, kind), len(table)))
+        return table
+
+    def _choose(self, index: int, file: Any) -> Columns:
+        path, own = self._files[index], self._partitions[index]
+        both = [name for name in own if name in file.schema_arrow.names]
+        if both:
+            raise ShardError(
+                f"{path!r} has the column {both[0]!r}, which is also the name of a folder. partitioning=None ignores "
+                "the names of folders",
+                shard=path,
+            )
+        wanted = None if self._columns is None else [name for name in self._columns if name not in own]
+        return Columns.of(path, file, wanted)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for number in range(len(self._groups)):
@@ -135,31 +182,6 @@ class ParquetRows(Rows[dict[str, Any]]):
         place = bisect_right(self._firsts, number) - 1
         table, own = self.read_group(place), number - self._firsts[place]
         return {name: column[own].as_py() for name, column in zip(table.column_names, table.columns, strict=True)}
-
-    @contextmanager
-    def _opened(self, path: str) -> Iterator[Any]:
-        source = path if self._open_file is None else self._open_file(path)
-        try:
-            with self._attempt(path, lambda: _parquet().ParquetFile(source)) as file:
-                yield file
-        finally:
-            if (close := getattr(source, "close", None)) is not None:
-                close()
-
-    def _attempt(self, path: str, read: Callable[[], Any]) -> Any:
-        from pyarrow import ArrowException
-
-        try:
-            return read()
-        except FileNotFoundError:
-            raise
-        except (ArrowException, OSError) as error:
-            raise ShardError(f"cannot read the Parquet file {path!r}: {error}", shard=path) from error
-
-    def _check_columns(self, path: str, names: list[str]) -> None:
-        missing = [name for name in self._columns or () if name not in names]
-        if missing:
-            raise ShardError(f"{path!r} has no columns {missing}; it has {names}", shard=path)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key not in ("_lock", "_kept")}
@@ -181,9 +203,75 @@ class _Kept:
         self.table: pa.Table | None = None
 
 
-def _parquet() -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError("ParquetRows needs pyarrow: pip install 'spdl-native[parquet]'") from error
-    return pyarrow.parquet
+def _find_files(
+    names: Sequence[str], open_file: Callable[[str], Any] | None
+) -> tuple[list[str], list[str], Callable[[str], Any] | None]:
+    """The files, the names and patterns that they come from in the same form, and the function that opens them."""
+    given = [pattern for name in names for pattern in expand_braces(name)]
+    if open_file is not None:
+        return given, list(names), open_file
+    if any(map(is_url, given)):
+        store, paths = store_of(given)
+        found = {store.url_of(file.path): file.path for file in list_named(store, paths)}
+        return list(found), list(names), _RemoteFiles(store, found)
+    patterns = [os.path.join(name, "**/*.parquet") if os.path.isdir(name) else name for name in names]
+    given = [pattern for name in patterns for pattern in expand_braces(name)]
+    return [file.path for file in list_named(LocalFiles(), given)], patterns, None
+
+
+class _RemoteFiles:
+    """Opens the objects of a store by their URLs. The store knows sizes and versions from its listing."""
+
+    def __init__(self, store: RemoteStore, paths: dict[str, str]) -> None:
+        self._store, self._paths = store, paths
+
+    def __call__(self, url: str) -> Any:
+        return self._store.open(self._paths[url])
+
+
+def _sorted_schema(schema: pa.Schema, kept: Sequence[str], before: Sequence[pa.Schema]) -> pa.Schema:
+    """The schema of the kept columns without metadata, in the order of the first file if it has the same columns."""
+    import pyarrow as pa
+
+    order = list(kept)
+    if before and sorted(before[0].names) == sorted(order):
+        order = before[0].names
+    return pa.schema([pa.field(name, schema.field(name).type) for name in order])
+
+
+def _common_schema(files: Sequence[str], schemas: Sequence[pa.Schema], rule: Any) -> pa.Schema | None:
+    """The schema of all tables; ``None``: each file has it.
+
+    Raises:
+        ShardError: The files differ, and there is no rule for that, or it does not cover their types.
+        TypeError: The rule is none.
+    """
+    import pyarrow as pa
+
+    if isinstance(rule, pa.Schema):
+        return rule.remove_metadata()
+    if rule == "promote":
+        try:
+            return pa.unify_schemas(list(schemas), promote_options="permissive")
+        except pa.ArrowException as error:
+            raise ShardError(
+                f"cannot promote the types of {len(files)} Parquet files: {error}", shard=files[0]
+            ) from error
+    if rule is not None:
+        raise TypeError(f"schema must be a pyarrow.Schema, 'promote' or None, got {rule!r}")
+    for path, schema in zip(files, schemas, strict=True):
+        if schema != schemas[0]:
+            raise ShardError(
+                f"the Parquet files differ: {_difference(schemas[0], schema)} in {files[0]!r} and {path!r}. Give "
+                "schema='promote' or a pyarrow.Schema, or columns= that they share",
+                shard=path,
+            )
+    return None
+
+
+def _difference(one: pa.Schema, other: pa.Schema) -> str:
+    for name in dict.fromkeys([*one.names, *other.names]):
+        kinds = [str(schema.field(name).type) if name in schema.names else "missing" for schema in (one, other)]
+        if kinds[0] != kinds[1]:
+            return f"column {name!r} is {kinds[0]} and {kinds[1]}"
+    return "their columns are"
