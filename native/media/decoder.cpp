@@ -211,6 +211,9 @@ bool RawDecoder::send(const AVPacket* packet) {
       start_ = packet->pts;
     }
   }
+  if (packet != nullptr && packet->size == 0 && context_->codec_type == AVMEDIA_TYPE_AUDIO) {
+    return true;  // it carries only side data, as the last one of FLAC in NUT, and decoders refuse it
+  }
   context_->err_recognition = recognition_;
   if (packet != nullptr && flac_ && (ready_ = flac_->decode(*packet)) != nullptr) {
     return true;

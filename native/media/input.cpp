@@ -21,6 +21,7 @@ extern "C" {
 #include "av/check.h"
 #include "av/log.h"
 #include "media/access.h"
+#include "media/declared_size.h"
 #include "media/packets.h"
 #include "media/recognize.h"
 #include "media/source_io.h"
@@ -30,7 +31,6 @@ namespace spdl {
 namespace {
 
 constexpr const char* kOpen = "open";
-constexpr const char* kRead = "read";
 
 // What FFmpeg allows playlists in files to open (libavformat/file.c), and, where no source says where they come from, what
 // it allows those of HTTP servers as well (http.c).
@@ -151,6 +151,7 @@ void Input::open(bool find_all_parameters) {
       wav_.reset();
     }
   }
+  look_at_end();
   if (!has_all_parameters_ && std::string_view(context_->iformat->name) == "matroska,webm") {
     // When it begins, only its first packet tells.
     av::PacketPtr first = av::new_packet();
@@ -289,27 +290,21 @@ bool Input::read(AVPacket& packet) {
 }
 
 bool Input::read_next(AVPacket& packet) {
-  if (ahead_.empty()) {
-    if (!read_marked(packet)) {
-      return false;
+  do {
+    if (ahead_.empty()) {
+      if (!read_marked(packet)) {
+        return false;
+      }
+    } else {
+      av_packet_move_ref(&packet, ahead_.front().get());
+      ahead_.pop_front();
     }
-  } else {
-    av_packet_move_ref(&packet, ahead_.front().get());
-    ahead_.pop_front();
+    stream_ = packet.stream_index;
+    time_ = seconds_of(packet, context_->streams[stream_]->time_base);
+  } while (!cut_to_sound(packet));
+  if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0) {
+    settle_damage(packet);
   }
-  if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0 && is_transport_stream(*context_) && is_before_joint(packet)) {
-    packet.flags &= ~AV_PKT_FLAG_CORRUPT;
-  }
-  stream_ = packet.stream_index;
-  time_ = seconds_of(packet, context_->streams[stream_]->time_base);
-  if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0 && !(is_endless_ && avio_feof(context_->pb) != 0)) {
-    if (!is_transport_stream(*context_) || !config_.tolerate_errors) {
-      av_packet_unref(&packet);
-      throw damaged_packet();
-    }
-    ++num_errors_;
-  }
-  packet.flags &= ~AV_PKT_FLAG_CORRUPT;
   if (packet.pts == AV_NOPTS_VALUE && is_whole_picture(*context_)) {
     packet.pts = packet.dts = 0;  // of a picture alone
   }
@@ -321,35 +316,21 @@ bool Input::read_marked(AVPacket& packet) {
   // Some containers say "again" when they have only moved on to their next part.
   constexpr int kMostAttempts = 1000;
   int code = AVERROR(EAGAIN);
+  const std::int64_t position = context_->pb != nullptr ? avio_tell(context_->pb) : -1;
   for (int attempt = 0; code == AVERROR(EAGAIN) && attempt < kMostAttempts; ++attempt) {
     code = wav_ ? wav_->read(*context_->pb, packet) : av_read_frame(context_.get(), &packet);
   }
-  throw_if_failed(kRead);
-  io_state_->access.throw_if_refused(kRead, name_);
-  if (code == AVERROR_EOF) {
+  throw_if_failed("read");
+  io_state_->access.throw_if_refused("read", name_);
+  if (code == AVERROR_EOF || (code < 0 && is_odd_end(code, position))) {
     expect_no_failure();
     expect_all_data();
     return false;
   }
   if (code < 0) {
-    throw av::make_error(ErrorKind::kDemux, code, kRead, name_).at(stream_, time_);
+    throw av::make_error(ErrorKind::kDemux, code, "read", name_).at(stream_, time_);
   }
   return true;
-}
-
-// Reads on as far as it takes to tell.
-bool Input::is_before_joint(const AVPacket& damaged) {
-  std::vector<const AVPacket*> around = {&damaged};
-  for (std::size_t i = 0; around.size() < kAroundJoint; ++i) {
-    const AVPacket* next = peek(i);
-    if (next == nullptr) {
-      break;
-    }
-    if (next->stream_index == damaged.stream_index) {
-      around.push_back(next);
-    }
-  }
-  return is_joint(*context_, around);
 }
 
 const AVPacket* Input::peek(std::size_t index) {
@@ -366,53 +347,6 @@ const AVPacket* Input::peek(std::size_t index) {
 void Input::drop_peeked() noexcept {
   ahead_.clear();
   is_ended_ = false;
-}
-
-Error Input::damaged_packet() const {
-  return av::make_error(ErrorKind::kDemux, AVERROR_INVALIDDATA, kRead, name_,
-                        "the data of a packet is damaged or cut off")
-      .at(stream_, time_);
-}
-
-// Demuxers take data that cannot be read for the end of it.
-void Input::expect_no_failure() const {
-  const int failure = context_->pb != nullptr ? context_->pb->error : 0;
-  if (failure < 0 && failure != AVERROR_EOF) {
-    throw av::make_error(ErrorKind::kDemux, failure, kRead, name_).at(stream_, time_);
-  }
-}
-
-// libav takes the end of the data for the end of the media, wherever it comes.
-void Input::expect_all_data() const {
-  if (const auto expected = wav_ ? wav_->missing_end() : std::nullopt) {
-    throw Error(ErrorKind::kDemux, kRead,
-                "the data ends early: the file should have " + std::to_string(*expected) + " bytes of samples")
-        .in(name_)
-        .at(stream_, time_);
-  }
-  const std::int64_t present = context_->pb != nullptr ? avio_size(context_->pb) : -1;
-  if (present < 0) {
-    return;
-  }
-  std::uint64_t expected = declared_size_.value_or(0);
-  if (std::string_view(context_->iformat->name).starts_with("mov")) {
-    // Its index is complete, and made before the data is there.
-    for (unsigned i = 0; i < context_->nb_streams; ++i) {
-      AVStream* stream = context_->streams[i];
-      const int count = avformat_index_get_entries_count(stream);
-      const AVIndexEntry* last = count > 0 ? avformat_index_get_entry(stream, count - 1) : nullptr;
-      if (stream->discard != AVDISCARD_ALL && last != nullptr && last->pos >= 0) {
-        expected = std::max(expected, static_cast<std::uint64_t>(last->pos) + static_cast<std::uint64_t>(last->size));
-      }
-    }
-  }
-  if (expected > static_cast<std::uint64_t>(present)) {
-    throw Error(ErrorKind::kDemux, kRead,
-                "the data ends early: " + std::to_string(present) + " of " + std::to_string(expected) +
-                    " bytes are there")
-        .in(name_)
-        .at(stream_, time_);
-  }
 }
 
 bool Input::seek(int stream, std::int64_t min_ticks, std::int64_t ticks, int flags) {
@@ -436,11 +370,11 @@ std::size_t Input::read_at(std::int64_t position, std::span<std::uint8_t> into) 
   AVIOContext* io = context_->pb;
   io->update_checksum = nullptr;  // libav's MP3 demuxer may leave it on, and it takes longer than reading
   if (avio_seek(io, position, SEEK_SET) != position) {
-    throw_if_failed(kRead);
+    throw_if_failed("read");
     return 0;
   }
   const int size = avio_read(io, into.data(), static_cast<int>(into.size()));
-  throw_if_failed(kRead);
+  throw_if_failed("read");
   return static_cast<std::size_t>(std::max(size, 0));
 }
 

@@ -64,7 +64,8 @@ class Input {
   // The next packet of any stream that is not discarded; false at the end. Throws Error(kDemux) for damage: a read error, a packet
   // that the container marks as corrupt, data that ends before the container says so; kTimeout; Cancelled.
   // If errors are tolerated, they are counted instead. Reading then continues with the damaged packet in MPEG transport streams,
-  // which are made for losses, and ends in all other formats.
+  // which are made for losses, ends after the whole samples of a packet of sound that is cut off, and ends before it in all
+  // other formats.
   bool read(AVPacket& packet);
   // The number of errors tolerated since the last call.
   int take_num_errors() noexcept { return std::exchange(num_errors_, 0); }
@@ -116,6 +117,11 @@ class Input {
   void expect_no_failure() const;
   bool read_next(AVPacket& packet);
   bool read_marked(AVPacket& packet);
+  void look_at_end();
+  bool cut_to_sound(AVPacket& packet);
+  void settle_damage(AVPacket& packet);
+  bool is_useful_part();
+  bool is_odd_end(int code, std::int64_t position) const;
   bool is_before_joint(const AVPacket& damaged);
   void drop_peeked() noexcept;
   void expect_all_data() const;
@@ -130,6 +136,15 @@ class Input {
   bool is_ended_ = false;                       // reading stopped at an error that was tolerated
   int num_errors_ = 0;
   std::optional<std::uint64_t> declared_size_;  // of the whole file in bytes, according to its header
+  // Of a stream of sound alone; none of anything else.
+  struct SoundEnd {
+    bool is_raw = false;               // may have tags behind it
+    bool is_short = false;             // its last packet is short by nature
+    bool is_headerless = false;        // samples alone
+    bool is_at_declared_size = false;  // what lies behind that is none of it
+    int block = 1;                     // in bytes: what whole samples are a multiple of
+  };
+  std::optional<SoundEnd> sound_end_;
   bool is_endless_ = false;                     // a stream of undeclared length, whose last packet is always cut off
   std::optional<double> time_;                  // of the last packet, in seconds
   int stream_ = 0;                              // of the last packet

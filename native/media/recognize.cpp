@@ -6,7 +6,6 @@ extern "C" {
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <string_view>
 
 #include "base/sniff.h"
@@ -69,50 +68,6 @@ bool is_plain_sound(const AVFormatContext& context) noexcept {
          is_one_of(context.iformat->name, {"wav", "flac", "mp3", "ogg", "mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm"});
 }
 
-// A size of EBML (RFC 8794, 4): as many bytes as its first one has zeros in front, and one; all ones mean unknown.
-struct EbmlSize {
-  std::size_t num_bytes = 0;  // of the size itself; 0 if it is not one
-  std::optional<std::uint64_t> value;
-};
-
-EbmlSize ebml_size(Bytes data) noexcept {
-  EbmlSize size;
-  if (data.empty() || data[0] == 0) {
-    return size;
-  }
-  const auto num_bytes = static_cast<std::size_t>(std::countl_zero(data[0])) + 1;
-  if (data.size() < num_bytes) {
-    return size;
-  }
-  const std::uint64_t unknown = (std::uint64_t{1} << (7 * num_bytes)) - 1;
-  std::uint64_t value = data[0] & (0xffU >> num_bytes);
-  for (std::size_t i = 1; i < num_bytes; ++i) {
-    value = value << 8 | data[i];
-  }
-  size.num_bytes = num_bytes;
-  if (value != unknown) {
-    size.value = value;
-  }
-  return size;
-}
-
-// The header of EBML, and the segment that holds all the rest (RFC 9559, 4.5).
-std::optional<std::uint64_t> end_of_segment(Bytes start) noexcept {
-  const EbmlSize header = ebml_size(start.subspan(4));
-  if (!header.value || *header.value > start.size()) {
-    return std::nullopt;
-  }
-  const std::size_t segment = 4 + header.num_bytes + static_cast<std::size_t>(*header.value);
-  if (!has_name(start, segment, "\x18\x53\x80\x67")) {
-    return std::nullopt;
-  }
-  const EbmlSize size = ebml_size(start.subspan(segment + 4));
-  if (!size.value) {
-    return std::nullopt;
-  }
-  return segment + 4 + size.num_bytes + *size.value;
-}
-
 }  // namespace
 
 const AVInputFormat* recognize(Bytes start) {
@@ -149,30 +104,6 @@ bool may_hide_a_codec(Bytes start) noexcept {
     if (first != std::string_view::npos && text.find(word, first + 2) != std::string_view::npos) {
       return true;
     }
-  }
-  return false;
-}
-
-std::optional<std::uint64_t> declared_size(Bytes start) noexcept {
-  const std::string_view format = sniff_format(start);
-  if (format == "Matroska or WebM") {
-    return end_of_segment(start);
-  }
-  // Of the first of several parts, if it is large; 0 where the writer could not go back.
-  if (format == "AVI" && little_endian(start, 4, 4) != 0 && little_endian(start, 4, 4) != 0xffffffff) {
-    return std::uint64_t{8} + little_endian(start, 4, 4);
-  }
-  return std::nullopt;
-}
-
-bool is_endless_wav(Bytes start) noexcept {
-  std::size_t at = 12;
-  while (has_name(start, 0, "RIFF") && start.size() >= at + 8) {
-    const std::uint32_t size = little_endian(start, at + 4, 4);
-    if (has_name(start, at, "data")) {
-      return size == 0 || size >= 0x7ffff000;  // what FFmpeg and SoX write
-    }
-    at += std::size_t{8} + size + (size & 1);
   }
   return false;
 }

@@ -10,7 +10,6 @@ extern "C" {
 }
 
 #include <cstdint>
-#include <optional>
 #include <span>
 
 namespace spdl {
@@ -27,12 +26,6 @@ bool is_hls_playlist(std::span<const std::uint8_t> start) noexcept;
 
 // Whether a WAV file with this start may hold DTS or AC-3 in its samples.
 bool may_hide_a_codec(std::span<const std::uint8_t> start) noexcept;
-
-// The total size in bytes, which AVI, Matroska and WebM state at their start; none if not stated.
-std::optional<std::uint64_t> declared_size(std::span<const std::uint8_t> start) noexcept;
-
-// Whether a WAV file with this start was written without its length, because the writer could not seek back.
-bool is_endless_wav(std::span<const std::uint8_t> start) noexcept;
 
 // Copies parameters from the header of a FLAC file to its stream that libav has left unset. FFmpeg 5.1 parses the first
 // frames for the number of channels, which takes as long as decoding a quarter of a second.
