@@ -22,8 +22,6 @@ from ._rows import Rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from spdl.remote import RemoteStore
-
 __all__ = ["ParquetRows"]
 
 
@@ -222,7 +220,7 @@ def _find_files(
 class _RemoteFiles:
     """Opens the objects of a store by their URLs. The store knows sizes and versions from its listing."""
 
-    def __init__(self, store: RemoteStore, paths: dict[str, str]) -> None:
+    def __init__(self, store: Any, paths: dict[str, str]) -> None:
         self._store, self._paths = store, paths
 
     def __call__(self, url: str) -> Any:
