@@ -1,10 +1,14 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +22,7 @@
 #include "bind/registration.h"
 #include "media/decode.h"
 #include "media/decode_array.h"
+#include "media/picture_times.h"
 #include "media/sample.h"
 
 namespace nb = nanobind;
@@ -29,7 +34,23 @@ namespace {
 constexpr const char* kDecodeDoc = R"(Decode packets of any media type, which are consumed. See ``spdl.io.decode_packets``.)";
 constexpr const char* kArrayDoc =
     R"(Decode packets to an array: ``decode_packets`` and ``convert_frames`` in one call, without frames in between if possible.)";
-constexpr const char* kSampleDoc = R"(Decode some pictures of a video. See ``spdl.io.sample_decode_video``.)";
+constexpr const char* kTimesDoc = R"(Find the times of the pictures of packets, which are not consumed.
+
+Args:
+    by_decoding: Whether to decode the packets; otherwise, only they are looked at.
+
+Returns:
+    The times; ``None`` if packets do not tell.)";
+
+constexpr const char* kSampleDoc = R"(Decode some pictures of a video. See ``spdl.io.sample_decode_video``.
+
+Args:
+    packets: The packets, which are consumed unless there is no picture for an index.
+    indices: Positions in the ``PictureTimes`` that were found in the same way, ascending.
+    by_decoding: Whether to decode all packets and to count; otherwise, only the groups of pictures that they need.
+
+Returns:
+    The pictures. If one is missing: the number of pictures with ``by_decoding``, otherwise ``None``.)";
 
 constexpr const char* kDecoderDoc = R"(Decodes the packets of a stream as they arrive. Made by ``spdl.io.Decoder``.
 
@@ -101,18 +122,55 @@ nb::object to_array(const nb::object& packets, const std::optional<std::string>&
   return make_buffer({layout.shape.begin(), layout.shape.end()}, layout.type, std::move(array.memory));
 }
 
-nb::list sample(const nb::object& packets, const std::vector<std::size_t>& indices,
-                const std::optional<std::string>& filter, std::optional<std::string> decoder,
-                std::map<std::string, std::string> options, bool tolerate_errors) {
+std::optional<PictureTimes> find_times(const nb::object& packets, bool by_decoding, std::optional<std::string> decoder,
+                                       std::map<std::string, std::string> options, bool tolerate_errors) {
   const DecodeConfig config = make_config(std::move(decoder), std::move(options), tolerate_errors);
-  Packets taken = take_decodable(packets);
-  std::vector<Frames> pictures;
+  const Handle<Packets>& handle = packets_in(packets, kWhatPackets);
+  const GilReleased released;
+  const auto guard = handle.read(kWhatPackets);
+  codec_of(*guard);
+  return by_decoding ? times_by_decoding(*guard, config) : times_by_packets(*guard);
+}
+
+// None for what PictureTimes has none for.
+std::vector<std::optional<std::size_t>> indices_at(const PictureTimes& times, const std::vector<std::int64_t>& ticks) {
+  std::vector<std::optional<std::size_t>> indices;
+  indices.reserve(ticks.size());
+  for (const std::int64_t tick : ticks) {
+    indices.push_back(times.index_at(tick));
+  }
+  return indices;
+}
+
+nb::object sample(const nb::object& packets, const std::vector<std::size_t>& indices, bool by_decoding,
+                  const std::optional<std::string>& filter, std::optional<std::string> decoder,
+                  std::map<std::string, std::string> options, bool tolerate_errors) {
+  const DecodeConfig config = make_config(std::move(decoder), std::move(options), tolerate_errors);
+  Handle<Packets>& handle = packets_in(packets, kWhatPackets);
+  SampledVideo sampled;
+  std::exception_ptr failure;
   {
     const GilReleased released;
-    pictures = sample_video(std::move(taken), indices, filter, config);
+    const auto guard = handle.own(kWhatPackets);
+    codec_of(*guard);
+    try {
+      sampled = sample_video(*guard, indices, by_decoding ? SampleBy::kDecoding : SampleBy::kPackets, filter, config);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+  if (failure == nullptr && !sampled.is_complete) {
+    return by_decoding ? nb::object(nb::int_(sampled.num_pictures)) : nb::object(nb::none());
+  }
+  {
+    const GilReleased released;
+    handle.take(kWhatPackets);
+  }
+  if (failure != nullptr) {
+    std::rethrow_exception(failure);
   }
   nb::list result;
-  for (Frames& picture : pictures) {
+  for (Frames& picture : sampled.pictures) {
     result.append(wrap(std::move(picture)));
   }
   return result;
@@ -244,11 +302,30 @@ void register_decoder(nb::module_& module) {
                      "decoder: str | None, options: collections.abc.Mapping[str, str], tolerate_errors: bool, "
                      "cuts_sound: bool) -> spdl.io.lib._core.CPUBuffer"),
              kArrayDoc);
-  module.def("sample_video", &sample, "packets"_a, "indices"_a, "filter_desc"_a.none(), "decoder"_a.none(), "options"_a,
+  nb::class_<PictureTimes>(module, "PictureTimes", nb::is_final(), "When the pictures of packets are on screen.")
+      .def("__len__", [](const PictureTimes& self) { return self.starts.size(); })
+      .def_prop_ro(
+          "extent",
+          [](const PictureTimes& self) -> std::optional<std::pair<std::int64_t, std::int64_t>> {
+            if (self.starts.empty()) {
+              return std::nullopt;
+            }
+            return std::pair(*std::ranges::min_element(self.starts), self.end);
+          },
+          "The first start and the end of the last picture in ticks; ``None`` without pictures.")
+      .def("indices_at", &indices_at, "ticks"_a,
+           "Index of the picture on screen at each tick; ``None`` before the first and after the end of the last.");
+  module.def("picture_times", &find_times, "packets"_a, nb::kw_only(), "by_decoding"_a, "decoder"_a.none(), "options"_a,
              "tolerate_errors"_a,
-             nb::sig("def sample_video(packets: VideoPackets, indices: collections.abc.Sequence[int], "
-                     "filter_desc: str | None, decoder: str | None, options: collections.abc.Mapping[str, str], "
-                     "tolerate_errors: bool) -> list[ImageFrames]"),
+             nb::sig("def picture_times(packets: VideoPackets, *, by_decoding: bool, decoder: str | None, "
+                     "options: collections.abc.Mapping[str, str], tolerate_errors: bool) -> PictureTimes | None"),
+             kTimesDoc);
+  module.def("sample_video", &sample, "packets"_a, "indices"_a, nb::kw_only(), "by_decoding"_a, "filter_desc"_a.none(),
+             "decoder"_a.none(), "options"_a, "tolerate_errors"_a,
+             nb::sig("def sample_video(packets: VideoPackets, indices: collections.abc.Sequence[int], *, "
+                     "by_decoding: bool, filter_desc: str | None, decoder: str | None, "
+                     "options: collections.abc.Mapping[str, str], tolerate_errors: bool) "
+                     "-> list[ImageFrames] | int | None"),
              kSampleDoc);
   define<MediaType::kAudio>(module, "Audio");
   define<MediaType::kVideo>(module, "Video")

@@ -302,6 +302,9 @@ void register_packets(nb::module_& module) {
       .def_prop_ro(
           "frame_rate", [](VideoPackets& self) { return pair_of(codec_of(self)->frame_rate); },
           "Frames per second: numerator and denominator; ``(0, 1)`` if it is not known.")
+      .def_prop_ro(
+          "time_base", [](const VideoPackets& self) { return pair_of(self.read("packets")->time_base); },
+          "Unit of time stamps in seconds: numerator and denominator.")
       .def(
           "get_timestamps",
           [](const VideoPackets& self, bool raw) {

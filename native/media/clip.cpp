@@ -14,6 +14,7 @@
 #include "base/splitmix.h"
 #include "base/time_window.h"
 #include "image/renderer.h"
+#include "media/picture_times.h"
 #include "media/planes.h"
 #include "media/sample.h"
 
@@ -172,18 +173,22 @@ DecodeConfig config_of(const ClipRequest& request) {
   return config;
 }
 
-// `indices`: of pictures among those of the packets, ascending.
-Clip render(Demuxer& demuxer, const ClipRequest& request, const Packets& packets, const std::vector<std::size_t>& indices,
-            std::uint8_t* slot) {
+// `indices`: of pictures among those of the packets, ascending. None if there was no picture for one, other than for
+// tolerated errors.
+std::optional<Clip> render(Demuxer& demuxer, const ClipRequest& request, const Packets& packets, SampleBy by,
+                           const std::vector<std::size_t>& indices, std::uint8_t* slot) {
   const auto lease = take_memory(packets, request.max_pixels);
   const Orientation orientation =
       request.transform.orient ? demuxer.orientation(packets.stream_index) : Orientation::kUpright;
   ClipWriter writer(request, orientation, std::ssize(indices), slot);
-  decode_pictures_at(packets, indices, config_of(request),
-                     [&](std::size_t position, av::FramePtr frame) { writer.put(position, *frame); },
-                     request.decode.tolerate_errors);
+  const Sampling sampling =
+      decode_pictures_at(packets, indices, by, config_of(request),
+                         [&](std::size_t position, av::FramePtr frame) { writer.put(position, *frame); });
+  if (!sampling.is_complete && sampling.num_errors == 0) {
+    return std::nullopt;
+  }
   writer.fill();
-  return {writer.plan(), 0, std::ssize(indices)};
+  return Clip{writer.plan(), 0, std::ssize(indices)};
 }
 
 std::vector<std::size_t> behind(const std::vector<std::int64_t>& indices, std::int64_t first) {
@@ -201,19 +206,9 @@ std::optional<Clip> load_by_grid(Demuxer& demuxer, const ClipRequest& request, i
     return to_seconds(grid.start + index * grid.step, grid.time_base.num, grid.time_base.den);
   };
   const auto index_at = [&](double seconds) -> std::int64_t {
-    if (!(seconds < time_of(grid.count))) {
-      return -1;
-    }
-    const double step = to_seconds(grid.step, grid.time_base.num, grid.time_base.den);
-    auto index = static_cast<std::int64_t>(std::clamp((seconds - time_of(0)) / step, 0.0, static_cast<double>(grid.count - 1)));
-    // The quotient is rounded.
-    while (index + 1 < grid.count && time_of(index + 1) <= seconds) {
-      ++index;
-    }
-    while (index > 0 && time_of(index) > seconds) {
-      --index;
-    }
-    return index;
+    const std::int64_t tick = nearest_tick(seconds, grid.time_base.num, grid.time_base.den);
+    const std::int64_t index = tick <= grid.start ? 0 : (tick - grid.start) / grid.step;
+    return index < grid.count ? index : -1;
   };
   const std::int64_t first = first_of(request, grid.count, demuxer.name(), index_at);
   const std::vector<std::int64_t> indices = pictures_of(request, first, grid.count);
@@ -221,56 +216,60 @@ std::optional<Clip> load_by_grid(Demuxer& demuxer, const ClipRequest& request, i
   if (last - first + 1 == grid.count) {
     return std::nullopt;  // all packets are read
   }
-  const double half = to_seconds(grid.step, grid.time_base.num, grid.time_base.den) / 2;
-  const TimeWindow window{time_of(first) - half, time_of(last) + half};
+  const TimeWindow window{time_of(first), time_of(last + 1)};
   const Packets packets = demuxer.demux(MediaType::kVideo, window, std::nullopt, stream);
   const auto times = times_by_packets(packets);
-  if (!times || std::ssize(*times) != last - first + 1) {
+  if (!times || std::ssize(times->starts) != last - first + 1) {
     return std::nullopt;
   }
   for (std::int64_t i = first; i <= last; ++i) {
-    if ((*times)[static_cast<std::size_t>(i - first)] != grid.start + i * grid.step) {
+    if (times->starts[static_cast<std::size_t>(i - first)] != grid.start + i * grid.step) {
       return std::nullopt;
     }
   }
-  Clip clip = render(demuxer, request, packets, behind(indices, first), slot);
-  clip.start = time_of(first);
+  std::optional<Clip> clip = render(demuxer, request, packets, SampleBy::kPackets, behind(indices, first), slot);
+  if (clip) {
+    clip->start = time_of(first);
+  }
+  return clip;
+}
+
+// None if packets told wrong.
+std::optional<Clip> load_at(Demuxer& demuxer, const ClipRequest& request, const Packets& packets, SampleBy by,
+                            const PictureTimes& times, std::uint8_t* slot) {
+  const auto count = std::ssize(times.starts);
+  if (count == 0) {
+    throw Error(ErrorKind::kDecode, "decode", "it has no picture").in(packets.source).at(packets.stream_index, {});
+  }
+  const auto index_at = [&](double seconds) -> std::int64_t {
+    const std::int64_t tick = nearest_tick(seconds, packets.time_base.num, packets.time_base.den);
+    if (tick < *std::ranges::min_element(times.starts) || count == 1) {
+      return 0;  // the only picture of an image is displayed at all times
+    }
+    const auto index = times.index_at(tick);
+    return index ? static_cast<std::int64_t>(*index) : -1;
+  };
+  const std::int64_t first = first_of(request, count, packets.source, index_at);
+  auto clip = render(demuxer, request, packets, by, behind(pictures_of(request, first, count), 0), slot);
+  if (clip) {
+    clip->start = to_seconds(times.starts[static_cast<std::size_t>(first)], packets.time_base.num, packets.time_base.den);
+  }
   return clip;
 }
 
 Clip load_by_packets(Demuxer& demuxer, const ClipRequest& request, int stream, std::uint8_t* slot) {
   const Packets packets = demuxer.demux(MediaType::kVideo, std::nullopt, std::nullopt, stream);
-  auto told = times_by_packets(packets);
-  const std::vector<std::int64_t> times = told ? *std::move(told) : times_by_decoding(packets, config_of(request));
-  const auto count = std::ssize(times);
-  if (count == 0) {
-    throw Error(ErrorKind::kDecode, "decode", "it has no picture").in(packets.source).at(stream, {});
+  if (const auto times = times_by_packets(packets)) {
+    if (auto clip = load_at(demuxer, request, packets, SampleBy::kPackets, *times, slot)) {
+      return *std::move(clip);
+    }
   }
-  const auto time_of = [&](std::int64_t index) {
-    return to_seconds(times[static_cast<std::size_t>(index)], packets.time_base.num, packets.time_base.den);
-  };
-  const auto index_at = [&](double seconds) -> std::int64_t {
-    // The last one is displayed as long as the one before it.
-    const double length = count > 1 ? time_of(count - 1) - time_of(count - 2) : 0;
-    if (count > 1 && !(seconds < time_of(count - 1) + length)) {
-      return -1;
-    }
-    std::int64_t index = 0;
-    for (std::int64_t low = 0, high = count; low < high;) {
-      const std::int64_t middle = low + (high - low) / 2;
-      if (time_of(middle) <= seconds) {
-        index = middle;
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return index;
-  };
-  const std::int64_t first = first_of(request, count, packets.source, index_at);
-  Clip clip = render(demuxer, request, packets, behind(pictures_of(request, first, count), 0), slot);
-  clip.start = time_of(first);
-  return clip;
+  const PictureTimes times = times_by_decoding(packets, config_of(request));
+  auto clip = load_at(demuxer, request, packets, SampleBy::kDecoding, times, slot);
+  if (!clip) {
+    throw Error(ErrorKind::kDecode, "decode", "it gave fewer pictures than before").in(packets.source).at(stream, {});
+  }
+  return *std::move(clip);
 }
 
 }  // namespace

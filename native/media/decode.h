@@ -28,13 +28,15 @@ class WindowDecoder {
   // As RawDecoder::decode does; null is the end.
   template <class Take>
   bool decode(const AVPacket* packet, const std::optional<TimeWindow>& window, Take&& take) {
-    const bool is_cut = window && has_pictures_;
-    if (is_cut && packet != nullptr) {
-      decoder_.skip_unreferenced(packet->pts != AV_NOPTS_VALUE &&
-                                 !window->contains(to_seconds(packet->pts, time_base_.num, time_base_.den)));
+    std::optional<TickWindow> cut;
+    if (window && has_pictures_) {
+      cut = TickWindow::of(*window, time_base_.num, time_base_.den);
+      if (packet != nullptr) {
+        decoder_.skip_unreferenced(packet->pts != AV_NOPTS_VALUE && !cut->contains(packet->pts));
+      }
     }
     return decoder_.decode(packet, [&](av::FramePtr frame) {
-      return (is_cut && !window->contains(seconds_of(*frame, time_base_).value_or(0))) || take(std::move(frame));
+      return (cut && !cut->contains(frame->pts != AV_NOPTS_VALUE ? frame->pts : 0)) || take(std::move(frame));
     });
   }
 

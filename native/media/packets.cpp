@@ -44,8 +44,13 @@ Packets Packets::clone() const {
   return copy;
 }
 
+std::optional<TickWindow> tick_window(const Packets& packets) noexcept {
+  return packets.window ? std::optional(TickWindow::of(*packets.window, packets.time_base.num, packets.time_base.den))
+                        : std::nullopt;
+}
+
 std::optional<double> seconds_of(const AVPacket& packet, AVRational time_base) noexcept {
-  const std::int64_t ticks = packet.pts != AV_NOPTS_VALUE ? packet.pts : packet.dts;
+  const std::int64_t ticks = ticks_of(packet);
   if (ticks == AV_NOPTS_VALUE) {
     return std::nullopt;
   }
@@ -74,12 +79,15 @@ bool is_in_window(const Packets& packets, const AVPacket& packet) noexcept {
   if (!packets.window) {
     return true;
   }
-  auto begin = seconds_of(packet, packets.time_base);
-  if (begin && packets.clock == SoundClock::kFirstSample) {
-    *begin -= sound_start(packets);
+  if (packets.type != MediaType::kAudio) {
+    return ticks_of(packet) != AV_NOPTS_VALUE && tick_window(packets)->contains(ticks_of(packet));
   }
-  if (!begin || packets.type != MediaType::kAudio) {
-    return begin && packets.window->contains(*begin);
+  auto begin = seconds_of(packet, packets.time_base);
+  if (!begin) {
+    return false;
+  }
+  if (packets.clock == SoundClock::kFirstSample) {
+    *begin -= sound_start(packets);
   }
   const double end = *begin + to_seconds(packet.duration, packets.time_base.num, packets.time_base.den);
   return !packets.window->empty() && *begin < packets.window->end &&

@@ -43,6 +43,12 @@ inline Bytes bytes_of(const AVPacket& packet) noexcept {
 // When the sound begins, in seconds of the container's clock.
 double sound_start(const Packets& packets) noexcept;
 
+// The window of pictures, in ticks; none without a window.
+std::optional<TickWindow> tick_window(const Packets& packets) noexcept;
+// Presentation time in ticks; falls back on the decoding time stamp. AV_NOPTS_VALUE if the packet has neither.
+inline std::int64_t ticks_of(const AVPacket& packet) noexcept {
+  return packet.pts != AV_NOPTS_VALUE ? packet.pts : packet.dts;
+}
 // Presentation time in seconds; falls back on the decoding time stamp. Empty if the packet has neither.
 std::optional<double> seconds_of(const AVPacket& packet, AVRational time_base) noexcept;
 

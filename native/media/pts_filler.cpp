@@ -25,11 +25,15 @@ std::size_t delay_of(const AVCodecParameters& parameters) noexcept {
 PtsFiller::PtsFiller(const Codec& codec, const Stream& stream) noexcept
     : parameters_(*codec.parameters),
       frame_ticks_(ticks_of_frame(codec, stream.frame_rate.value_or(codec.frame_rate))),
-      stream_(stream) {}
+      stream_(stream) {
+  if (PackedFrames::are_in(parameters_)) {
+    packed_.emplace();
+  }
+}
 
 PtsFiller::Mode PtsFiller::mode_for(const AVPacket& first) const noexcept {
   const AVCodecID id = parameters_.codec_id;
-  if (stream_.from_start && (first.pts == AV_NOPTS_VALUE || !stream_.knows_display) && DisplayOrder::is_known(id)) {
+  if (stream_.from_start && (first.pts == AV_NOPTS_VALUE || !stream_.knows_display || packed_) && DisplayOrder::is_known(id)) {
     return Mode::kDisplayOrder;
   }
   return id == AV_CODEC_ID_MPEG1VIDEO || id == AV_CODEC_ID_MPEG2VIDEO ? Mode::kReferencesOnly : Mode::kPassThrough;
@@ -47,6 +51,16 @@ void PtsFiller::add_decoding_time(const AVPacket& packet) {
 }
 
 void PtsFiller::push(av::PacketPtr packet) {
+  if (!packed_) {
+    push_one(std::move(packet));
+    return;
+  }
+  for (av::PacketPtr& each : packed_->split(std::move(packet))) {
+    push_one(std::move(each));
+  }
+}
+
+void PtsFiller::push_one(av::PacketPtr packet) {
   if (mode_ == Mode::kUndecided) {
     mode_ = mode_for(*packet);
     if (mode_ == Mode::kDisplayOrder) {
@@ -89,6 +103,11 @@ std::int64_t PtsFiller::decoding_time(std::size_t number) const noexcept {
 }
 
 void PtsFiller::finish() {
+  if (packed_) {
+    if (av::PacketPtr last = packed_->finish()) {
+      push_one(std::move(last));
+    }
+  }
   if (mode_ == Mode::kDisplayOrder) {
     order_->finish();
     assign_times();

@@ -20,6 +20,7 @@
 #include "av/owners.h"
 #include "media/codec.h"
 #include "media/display_order.h"
+#include "media/packed_frames.h"
 
 namespace spdl {
 
@@ -52,6 +53,7 @@ class PtsFiller {
     bool has_time = false;
   };
 
+  void push_one(av::PacketPtr packet);
   Mode mode_for(const AVPacket& first) const noexcept;
   void add_decoding_time(const AVPacket& packet);
   void assign_times();
@@ -60,6 +62,7 @@ class PtsFiller {
   const AVCodecParameters& parameters_;
   std::int64_t frame_ticks_;  // between pictures, by the frame rate
   Stream stream_;
+  std::optional<PackedFrames> packed_;
   Mode mode_ = Mode::kUndecided;
   std::deque<Waiting> packets_;
   std::int64_t end_ = AV_NOPTS_VALUE;  // decoding time after the last packet

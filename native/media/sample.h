@@ -16,22 +16,31 @@
 
 namespace spdl {
 
-// For each index, the picture at that position inside the window in display order: the same one as decoding everything
-// and picking. `indices`: strictly ascending. The filter sees only the picked pictures, and must output one for each.
-// Decodes the groups of pictures that hold them; decodes everything if the packets do not tell which picture is which.
-// Throws Error: kDecode (also for an index beyond the last picture), kFilter, kNoCodec.
-std::vector<Frames> sample_video(Packets packets, const std::vector<std::size_t>& indices,
-                                 const std::optional<std::string>& filter, const DecodeConfig& config);
+// How to find pictures: by what packets tell, decoding only the groups that hold them; or by decoding everything, which
+// works for all packets.
+enum class SampleBy { kPackets, kDecoding };
 
-// The same, one picture after the other and without a filter: calls `take` with a position in `indices` and its
-// picture, in any order, at least once for each; with `may_miss`, not for pictures lost to tolerated errors. Returns
-// the number of such errors. Throws what `take` does, and Error: kDecode; Cancelled.
-int decode_pictures_at(const Packets& packets, std::span<const std::size_t> indices, const DecodeConfig& config,
-                       const std::function<void(std::size_t, av::FramePtr)>& take, bool may_miss = false);
+struct Sampling {
+  bool is_complete = false;      // whether there was a picture for each index
+  std::size_t num_pictures = 0;  // with kDecoding, if it is not complete: how many came out
+  int num_errors = 0;            // tolerated
+};
 
-// The time stamps of the pictures inside the window, in display order, in ticks; none if the packets do not tell.
-std::optional<std::vector<std::int64_t>> times_by_packets(const Packets& packets);
-// The same by decoding, which works for all packets.
-std::vector<std::int64_t> times_by_decoding(const Packets& packets, const DecodeConfig& config);
+// For each index, the picture at that position inside the window, in the order of times_by_packets or times_by_decoding.
+// Calls `take` with a position in `indices` and its picture, in any order. `indices`: strictly ascending, not empty. With
+// kPackets, it is not complete if packets do not tell, or told wrong. Throws what `take` does, and Error: kDecode,
+// kNoCodec; Cancelled.
+Sampling decode_pictures_at(const Packets& packets, std::span<const std::size_t> indices, SampleBy by,
+                            const DecodeConfig& config,
+                            const std::function<void(std::size_t, av::FramePtr)>& take);
+
+struct SampledVideo : Sampling {
+  std::vector<Frames> pictures;  // one for each index; none if it is not complete
+};
+
+// The same, filtered. The filter sees only the wanted pictures, and must output one for each. Throws Error: kDecode,
+// kFilter, kNoCodec; Cancelled.
+SampledVideo sample_video(const Packets& packets, const std::vector<std::size_t>& indices, SampleBy by,
+                          const std::optional<std::string>& filter, const DecodeConfig& config);
 
 }  // namespace spdl

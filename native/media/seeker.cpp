@@ -9,6 +9,7 @@
 
 #include "media/block_reader.h"
 #include "media/flv_tags.h"
+#include "media/packed_frames.h"
 #include "media/packets.h"
 
 namespace spdl {
@@ -45,6 +46,9 @@ bool Seeker::has_reliable_times(const Input& input, int stream) noexcept {
       "mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm", "mpegts", "flac", "w64", "aiff", "au", "caf", "mp3"};
   const std::string_view name = format_of(input);
   const AVCodecID codec = input.context().streams[stream]->codecpar->codec_id;
+  if (PackedFrames::are_in(*input.context().streams[stream]->codecpar)) {
+    return false;  // their times come from counting (PtsFiller)
+  }
   if (name == "wav") {
     return std::string_view(avcodec_get_name(codec)).starts_with("pcm_");  // libav counts blocks of ADPCM as samples
   }

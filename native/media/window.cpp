@@ -26,8 +26,7 @@ bool VideoCollector::is_past_end(const AVPacket& packet) const noexcept {
     return num_late_ > kMostReordered;
   }
   // Nothing is displayed before it is decoded, so later packets are displayed no earlier than this one is decoded.
-  const AVRational time_base = stream_.time_base;
-  return packet.dts != AV_NOPTS_VALUE && to_seconds(packet.dts, time_base.num, time_base.den) >= window_.end;
+  return packet.dts != AV_NOPTS_VALUE && packet.dts >= window_.end;
 }
 
 // A key frame at or before the start: no picture at or after it needs one from before the place where decoding begins.
@@ -52,7 +51,7 @@ void VideoCollector::begin_at_key(const AVPacket& key) {
 
 bool VideoCollector::offer(av::PacketPtr packet) {
   const bool has_pts = packet->pts != AV_NOPTS_VALUE;
-  const double pts = has_pts ? to_seconds(packet->pts, stream_.time_base.num, stream_.time_base.den) : 0;
+  const std::int64_t pts = has_pts ? packet->pts : 0;
   if ((packet->flags & AV_PKT_FLAG_KEY) != 0) {
     if (has_pts && pts <= window_.start) {
       begin_at_key(*packet);

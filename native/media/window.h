@@ -26,7 +26,10 @@ class VideoCollector {
 
   // The parameters must outlive the collector.
   VideoCollector(TimeWindow window, const AVCodecParameters& parameters, const Stream& stream)
-      : window_(window), parameters_(parameters), stream_(stream), has_key_(stream.from_start) {}
+      : window_(TickWindow::of(window, stream.time_base.num, stream.time_base.den)),
+        parameters_(parameters),
+        stream_(stream),
+        has_key_(stream.from_start) {}
 
   // False if no later packet is needed.
   bool offer(av::PacketPtr packet);
@@ -39,7 +42,7 @@ class VideoCollector {
   void begin_at_key(const AVPacket& key);
   void drop_before(std::size_t index);
 
-  TimeWindow window_;
+  TickWindow window_;
   const AVCodecParameters& parameters_;
   Stream stream_;
   bool has_key_;

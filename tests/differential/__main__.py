@@ -6,13 +6,8 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-from tests.differential.cells import Outcome, try_cell
-from tests.differential.collection import CELLS
+from tests.differential.collection import CELLS, try_numbered
 from tests.differential.exceptions import EXCEPTIONS
-
-
-def _try(index: int, seed: int) -> tuple[int, int, Outcome]:
-    return index, seed, try_cell(CELLS[index], seed)
 
 
 def _chosen(options: argparse.Namespace) -> list[int]:
@@ -49,7 +44,7 @@ def main() -> int:
     known: Counter[int] = Counter()
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
         seeds = range(options.seed, options.seed + options.files)
-        futures = [pool.submit(_try, index, seed) for index in chosen for seed in seeds]
+        futures = [pool.submit(try_numbered, index, seed) for index in chosen for seed in seeds]
         for done, future in enumerate(futures, 1):
             index, seed, outcome = future.result()
             counts[index][outcome.word] += 1

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .lib._media import ImageCodec as ImageCodec
     from .lib._media import ImageFrames as ImageFrames
     from .lib._media import ImagePackets as ImagePackets
+    from .lib._media import PictureTimes as PictureTimes
     from .lib._media import VideoCodec as VideoCodec
     from .lib._media import VideoDecoder as VideoDecoder
     from .lib._media import VideoEncoder as VideoEncoder

@@ -2,8 +2,8 @@
 (``sample_decode_video``).
 """
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from operator import index as as_int
 from typing import TYPE_CHECKING, Any, overload
 
@@ -13,7 +13,7 @@ from spdl.io._types import DEFAULT, Default, Seconds
 
 from ._config import DecodeConfig
 from ._filters import get_audio_filter_desc, get_filter_desc, get_video_filter_desc, keeps_time
-from ._window import as_seconds
+from ._window import nearest_tick
 
 if TYPE_CHECKING:
     from spdl.io._native import (
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         CPUBuffer,
         ImageFrames,
         ImagePackets,
+        PictureTimes,
         VideoCodec,
         VideoDecoder,
         VideoFrames,
@@ -183,14 +184,19 @@ def sample_decode_video(
 
     The result is bit-identical to decoding everything and selecting. Frames that are requested several times are
     decoded once. Only the groups of pictures (GOPs) that contain requested frames are decoded, from the key frame to
-    the last requested frame. If packets do not identify their frames, as in raw streams without timestamps and in
-    interlaced video, decoding starts at the beginning.
+    the last requested frame. If packets do not identify their frames, as in interlaced video and in streams that were
+    cut, all packets are decoded; for ``times``, slices and negative indices twice.
 
     Args:
         packets: Video packets. They are consumed.
         indices: Positions of frames inside the window, counted in display order. They may be in any order and may
-            repeat; negative ones count from the end. Or a slice, as of a list.
-        times: Times in seconds, in any order, instead of ``indices``: each selects the frame displayed at that time.
+            repeat; negative ones count from the end. Or a slice, as of a list. They count the frames that come out,
+            which may be fewer than ``len(packets)``: encoders write frames that are never shown, and a stream that
+            was cut begins with some that cannot be decoded.
+        times: Times in seconds, in any order, instead of ``indices``: each selects the frame displayed at that time,
+            which is the last one whose time is not later. A time means the nearest tick of the stream (of two, the
+            later one), so ``k / 30`` is frame ``k`` at 30 frames per second also where the container rounds times to
+            milliseconds.
         decode_config: Options for decoding, from ``decode_config``.
         filter_desc: FFmpeg filter chain, as for ``decode_packets``. It receives only the requested frames, and must
             return one frame for each.
@@ -198,7 +204,8 @@ def sample_decode_video(
     Raises:
         ValueError: ``indices`` or ``times`` is empty, both or none are given, or no frame is displayed at one of the
             times. The packets are not consumed.
-        IndexError: An index is not in ``[-len(packets), len(packets))``. The packets are not consumed.
+        IndexError: There is no frame with that index; the message has the numbers of frames and of packets. The
+            packets are not consumed.
         TypeError: An index is not an integer, or ``packets`` are not video packets.
         DecodeError, FilterError, NoCodecError, ConsumedError: As for ``decode_packets``.
 
@@ -208,24 +215,32 @@ def sample_decode_video(
         raise TypeError(f"packets must be VideoPackets, got {type(packets).__name__}")
     if (indices is None) == (times is None):
         raise ValueError(f"exactly one of indices and times must be given, got {'none' if times is None else 'both'}")
-    wanted: list[int] = []
-    if isinstance(indices, slice):
-        wanted = list(range(len(packets))[indices])
-    elif indices is not None:
-        wanted = [as_int(index) for index in indices]
-    elif times is not None:
-        wanted = _displayed_at(packets, times)
-    if not wanted:
-        raise ValueError(f"{'indices' if times is None else 'times'} must have at least one item, got none")
-    num_packets = len(packets)
-    outside = [index for index in wanted if not -num_packets <= index < num_packets]
-    if outside:
-        raise IndexError(f"indices must be in [-{num_packets}, {num_packets}), got {outside[0]}")
-    positions = [index + num_packets if index < 0 else index for index in wanted]
+    wanted = _Wanted(packets, indices, times)
+    options = {"filter_desc": _filter_of(packets, filter_desc), **_as_arguments(decode_config)}
+    images = _sample(packets, wanted, by_decoding=False, options=options)
+    return _sample(packets, wanted, by_decoding=True, options=options) or [] if images is None else images
+
+
+def _sample(
+    packets: "VideoPackets", wanted: "_Wanted", *, by_decoding: bool, options: dict[str, Any]
+) -> "list[ImageFrames] | None":
+    """The wanted frames; ``None`` if packets do not tell which frame is which, unless all of them are decoded."""
+    known = None
+    if not by_decoding or wanted.needs_times:
+        decoding = {name: value for name, value in options.items() if name != "filter_desc"}
+        known = _native.media.picture_times(packets, by_decoding=by_decoding, **decoding)
+        if known is None:
+            return None
+    positions = wanted.positions(known)
     ascending = sorted(set(positions))
-    images = _native.media.sample_video(
-        packets, ascending, _filter_of(packets, filter_desc), **_as_arguments(decode_config)
-    )
+    images = _native.media.sample_video(packets, ascending, by_decoding=by_decoding, **options)
+    if isinstance(images, int):
+        raise _outside(ascending[-1], images, len(packets))
+    return None if images is None else _in_order(images, ascending, positions)
+
+
+def _in_order(images: "list[ImageFrames]", ascending: list[int], positions: list[int]) -> "list[ImageFrames]":
+    """The image of each position, given those of all positions in ascending order."""
     if positions == ascending:
         return images
     decoded = dict(zip(ascending, images, strict=True))
@@ -236,6 +251,68 @@ def sample_decode_video(
         result.append(decoded[position].clone() if position in given else decoded[position])
         given.add(position)
     return result
+
+
+class _Wanted:
+    """The frames that a user asks for."""
+
+    def __init__(
+        self, packets: "VideoPackets", indices: Sequence[int] | slice | None, times: Iterable[Seconds] | None
+    ) -> None:
+        self._packets = packets
+        self._slice = indices if isinstance(indices, slice) else None
+        self._indices = [] if indices is None or isinstance(indices, slice) else [as_int(index) for index in indices]
+        self._times = [] if times is None else list(times)
+        self._ticks = [nearest_tick(time, "times", packets.time_base) for time in self._times]
+        if not self._slice and not self._indices and not self._ticks:
+            raise ValueError(f"{'indices' if times is None else 'times'} must have at least one item, got none")
+
+    @property
+    def needs_times(self) -> bool:
+        """Whether the number of frames or their times must be known to find the frames."""
+        return not self._indices or not all(0 <= index < 2**31 for index in self._indices)
+
+    def positions(self, known: "PictureTimes | None") -> list[int]:
+        """The position of each frame in presentation order.
+
+        Raises:
+            IndexError, ValueError: There is no such frame.
+        """
+        if known is None:
+            return self._indices
+        num_pictures = len(known)
+        if self._slice is not None:
+            positions = list(range(num_pictures)[self._slice])
+            if not positions:
+                raise ValueError(
+                    f"indices must have at least one item, got none: {self._slice} of {num_pictures} pictures"
+                )
+            return positions
+        if self._indices:
+            for index in self._indices:
+                if not -num_pictures <= index < num_pictures:
+                    raise _outside(index, num_pictures, len(self._packets))
+            return [index + num_pictures if index < 0 else index for index in self._indices]
+        found = []
+        for time, position in zip(self._times, known.indices_at(self._ticks), strict=True):
+            if position is None:
+                raise self._not_displayed(time, known)
+            found.append(position)
+        return found
+
+    def _not_displayed(self, time: Seconds, known: "PictureTimes") -> ValueError:
+        extent = "there is none"
+        if known.extent is not None:
+            start, end = (float(tick * Fraction(*self._packets.time_base)) for tick in known.extent)
+            extent = f"they have frames from {start:.6g} to {end:.6g}"
+        return ValueError(f"no frame of the packets is displayed at {time} seconds; {extent}: choose other times")
+
+
+def _outside(index: int, num_pictures: int, num_packets: int) -> IndexError:
+    return IndexError(
+        f"indices must be in [-{num_pictures}, {num_pictures}), got {index}:"
+        f" {num_pictures} pictures come out of the {num_packets} packets"
+    )
 
 
 def _filter_of(packets: Any, filter_desc: str | Default | None) -> str | None:
@@ -266,26 +343,3 @@ def _as_arguments(config: DecodeConfig | None) -> dict[str, Any]:
 def _as_limit(num_frames: int) -> int | None:
     limit = as_int(num_frames)
     return None if limit < 0 else limit
-
-
-def _displayed_at(packets: "VideoPackets", times: Iterable[Seconds]) -> list[int]:
-    """The index of the frame that is displayed at each time.
-
-    Raises:
-        TypeError, ValueError, OverflowError: A time is not a number of seconds, or no frame is displayed at it.
-    """
-    starts = packets.get_timestamps()
-    found = []
-    for time in times:
-        seconds = as_seconds(time, "times")
-        index = bisect_right(starts, seconds) - 1
-        # The last frame is displayed as long as the frame before it; a single frame, for one period of the frame rate.
-        num, den = packets.frame_rate
-        length = starts[-1] - starts[-2] if len(starts) > 1 else den / num if num and den else 0.0
-        if index < 0 or (index == len(starts) - 1 and seconds > starts[-1] and seconds >= starts[-1] + length):
-            extent = (
-                f"they have frames from {starts[0]:.6g} to {starts[-1] + length:.6g}" if starts else "there is none"
-            )
-            raise ValueError(f"no frame of the packets is displayed at {time} seconds; {extent}: choose other times")
-        found.append(index)
-    return found

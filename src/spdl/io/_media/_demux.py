@@ -163,7 +163,9 @@ class Demuxer:
         """
         return cast(
             "VideoPackets",
-            self._native.demux("video", window=as_window(window, "window"), bsf=bsf, index=stream_of(stream)),
+            self._native.demux(
+                "video", window=as_window(window, "window", of_pictures=True), bsf=bsf, index=stream_of(stream)
+            ),
         )
 
     @traced
@@ -432,7 +434,7 @@ def demux_video(
     Raises:
         The exceptions of ``Demuxer`` and ``Demuxer.demux_video``.
     """
-    window = as_window(timestamp, "timestamp")
+    window = as_window(timestamp, "timestamp", of_pictures=True)
     with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
         return demuxer.demux_video(window, bsf=bsf)
 

@@ -253,7 +253,7 @@ def _load(
 ) -> "CPUBuffer | CUDABuffer":
     check_arguments(demux_config, decode_config, filter_desc)
     source = as_native_source(src)  # once, as a stream cannot be read again
-    window = as_window(timestamp, "timestamp", may_be_endless=kind == "audio")
+    window = as_window(timestamp, "timestamp", may_be_endless=kind == "audio", of_pictures=kind == "video")
     device = as_device(device_config, f"load {kind}")
     with Demuxer(source, demux_config=demux_config, name=name) as demuxer:
         if kind == "audio":

@@ -3,18 +3,23 @@
 import math
 from decimal import Decimal
 from fractions import Fraction
+from numbers import Rational
 from typing import Any, SupportsFloat
 
 _ACCEPTED = "(start, end) in seconds, each a number, Fraction, Decimal or text such as '1/3'"
 
 
-def as_window(window: Any, argument: str, *, may_be_endless: bool = False) -> tuple[float, float] | None:
+def as_window(
+    window: Any, argument: str, *, may_be_endless: bool = False, of_pictures: bool = False
+) -> tuple[float, float] | None:
     """Start and end as the nearest floats; ``None`` for ``None``.
 
     Args:
         window: The user's window.
         argument: Name of the argument, for messages.
         may_be_endless: Whether the end may be infinite.
+        of_pictures: Whether a bound of lower precision means the shortest number that it can stand for, so that it
+            selects the same tick as the float.
 
     Raises:
         TypeError: ``window`` is not a pair, or a bound is neither a number nor text.
@@ -24,6 +29,8 @@ def as_window(window: Any, argument: str, *, may_be_endless: bool = False) -> tu
     if window is None:
         return None
     start, end = bounds_of(window, argument)
+    if of_pictures:
+        start, end = _as_written(start), _as_written(end)
     seconds = as_seconds(start, argument), as_seconds(end, argument)
     for given, bound in zip((start, end), seconds, strict=True):
         if math.isinf(bound) and not (may_be_endless and given is end and bound > 0):
@@ -70,6 +77,43 @@ def as_seconds(bound: Any, argument: str) -> float:
             f"a bound of {argument} must be a number of seconds or text such as '1/3' or '0.5', got {bound!r}"
         )
     return seconds
+
+
+def nearest_tick(time: Any, argument: str, time_base: tuple[int, int]) -> int:
+    """The multiple of ``time_base`` nearest to a time in seconds; of two, the later one.
+
+    Floats are inexact: one that is as near to the middle of two ticks as its precision allows means the middle.
+
+    Args:
+        time: The user's time.
+        argument: Name of the argument, for messages.
+        time_base: Numerator and denominator of one tick in seconds.
+
+    Returns:
+        Ticks within 64 bits; times beyond them are cut off.
+
+    Raises:
+        TypeError: It is neither a number nor text.
+        ValueError: It is NaN, or text that is not a number.
+        OverflowError: It is beyond the range of floats.
+    """
+    time = _as_written(time)
+    seconds = as_seconds(time, argument)
+    if math.isinf(seconds):
+        return 2**63 - 1 if seconds > 0 else -(2**63)
+    if isinstance(time, str | Decimal | Rational):
+        exact = Fraction(time)
+    else:
+        exact = Fraction(seconds) + abs(Fraction(seconds)) / 2**50  # as in native/base/time_window.h
+    num, den = time_base
+    return min(max(math.floor(exact * den / max(num, 1) + Fraction(1, 2)), -(2**63)), 2**63 - 1)
+
+
+def _as_written(time: Any) -> Any:
+    """A NumPy float of less than 64 bits as the shortest text that stands for it; anything else as it is."""
+    dtype = getattr(time, "dtype", None)
+    is_short = getattr(dtype, "kind", "") == "f" and getattr(dtype, "itemsize", 8) < 8
+    return str(time) if is_short and getattr(time, "ndim", 0) == 0 and math.isfinite(time) else time
 
 
 def _float_of(bound: Any) -> float:

@@ -288,6 +288,10 @@ class VideoPackets:
         Frames per second: numerator and denominator; ``(0, 1)`` if it is not known.
         """
 
+    @property
+    def time_base(self) -> tuple[int, int]:
+        """Unit of time stamps in seconds: numerator and denominator."""
+
     def get_timestamps(self, *, raw: bool = False) -> list[float]:
         """
         Presentation times in seconds, in display order, of the packets in the window.
@@ -682,15 +686,55 @@ def decode_array(
     Decode packets to an array: ``decode_packets`` and ``convert_frames`` in one call, without frames in between if possible.
     """
 
+class PictureTimes:
+    """When the pictures of packets are on screen."""
+
+    def __len__(self) -> int: ...
+    @property
+    def extent(self) -> tuple[int, int] | None:
+        """
+        The first start and the end of the last picture in ticks; ``None`` without pictures.
+        """
+
+    def indices_at(self, ticks: Sequence[int]) -> list[int | None]:
+        """
+        Index of the picture on screen at each tick; ``None`` before the first and after the end of the last.
+        """
+
+def picture_times(
+    packets: VideoPackets, *, by_decoding: bool, decoder: str | None, options: Mapping[str, str], tolerate_errors: bool
+) -> PictureTimes | None:
+    """
+    Find the times of the pictures of packets, which are not consumed.
+
+    Args:
+        by_decoding: Whether to decode the packets; otherwise, only they are looked at.
+
+    Returns:
+        The times; ``None`` if packets do not tell.
+    """
+
 def sample_video(
     packets: VideoPackets,
     indices: Sequence[int],
+    *,
+    by_decoding: bool,
     filter_desc: str | None,
     decoder: str | None,
     options: Mapping[str, str],
     tolerate_errors: bool,
-) -> list[ImageFrames]:
-    """Decode some pictures of a video. See ``spdl.io.sample_decode_video``."""
+) -> list[ImageFrames] | int | None:
+    """
+    Decode some pictures of a video. See ``spdl.io.sample_decode_video``.
+
+    Args:
+        packets: The packets, which are consumed unless there is no picture for an index.
+        indices: Positions in the ``PictureTimes`` that were found in the same way, ascending.
+        by_decoding: Whether to decode all packets and to count; otherwise, only the groups of pictures that they need.
+
+    Returns:
+        The pictures. If one is missing: the number of pictures with ``by_decoding``, otherwise ``None``.
+    """
 
 class AudioFramesIterator:
     """Frames of a decoder, batch by batch."""
