@@ -46,7 +46,9 @@ TORCH_NEEDS = (
     f"{TORCH}._sample_policy",
     f"{TORCH}.resuming",
 )
-IO_WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_trace", "_remote", "_source", "_native"))
+IO_WORDS = tuple(
+    f"{IO}.{name}" for name in ("_arguments", "_errors", "_types", "_trace", "_remote", "_source", "_native")
+)
 # Open to all: `spdl` itself (the version), how anybody reports, what a whole number and a duration are, the error for
 # names that do not exist.
 OPEN = ("spdl", "spdl._reports", "spdl._numbers", "spdl._names", "spdl._extensions")
@@ -246,6 +248,7 @@ RULES = [
     # inside the media package: folders over one vocabulary, each below those that may import it
     Rule(f"{IO}._errors", lazily=(f"{IO}._types",)),
     Rule(f"{IO}._types"),
+    Rule(f"{IO}._arguments"),
     Rule(f"{IO}._trace"),
     # A URL of an object store is opened by the package for these, imported when the first one comes.
     Rule(f"{IO}._remote", allows=(f"{IO}._errors", f"{IO}._types"), lazily=("spdl.remote",)),
@@ -378,7 +381,7 @@ LONGEST_CIRCLE = 2
 INCLUDES: dict[str, set[str]] = {
     "base": set(),
     "av": {"base"},
-    "image": {"base"},
+    "image": {"archive", "base"},
     "media": {"av", "image", "archive", "wav", "base"},
     "jpeg": {"image", "base"},
     "wav": {"base"},

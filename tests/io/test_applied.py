@@ -208,7 +208,7 @@ def test_what_does_not_fit_is_refused(changes: dict[str, Any], message: str) -> 
         ({"crop": (0, 0, 1)}, r"crop must be 4 integers, got \(0, 0, 1\)"),
         ({"size": 24}, "size must be 2 integers, got 24"),
         ({"offset": (0.5, 0)}, "offset must be 2 integers"),
-        ({"flip": 1}, "flip must be bool, got 1"),
+        ({"flip": 1}, "flip must be a bool, got 1"),
     ],
 )
 def test_numbers_of_the_wrong_kind_are_refused(changes: dict[str, Any], message: str) -> None:

@@ -190,8 +190,8 @@ def test_values_out_of_range_are_refused(options: dict[str, Any], message: str) 
         ({"dtype": "float32", "std": (1, 1, None)}, "std must be a number, got None"),
         ({"fill": 0.5}, "fill must be an integer, got 0.5"),
         ({"fill": "black"}, "fill must be an integer, got 'black'"),
-        ({"exact": 1}, "exact must be bool, got 1"),
-        ({"orient": None}, "orient must be bool, got None"),
+        ({"exact": 1}, "exact must be a bool, got 1"),
+        ({"orient": None}, "orient must be a bool, got None"),
     ],
 )
 def test_values_of_the_wrong_type_are_refused(options: dict[str, Any], message: str) -> None:

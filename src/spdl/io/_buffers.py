@@ -1,12 +1,12 @@
 """``to_numpy`` and its relatives: buffers as arrays of other libraries, without a copy. ``cpu_storage``: memory."""
 
 import importlib
-import operator
 import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from . import _native
+from ._arguments import as_bool, as_integer
 from ._errors import ConvertError, DeviceError, NativeLibraryError
 from ._types import ArrayInterface, CUDAArrayInterface
 
@@ -119,7 +119,7 @@ def cpu_storage(size: int, pin_memory: bool = True) -> "CPUStorage":
         DeviceError: ``pin_memory`` is set, and CUDA is not available.
         MemoryError: There is not enough memory.
     """
-    size = operator.index(size)
+    size, pin_memory = as_integer("size", size), as_bool("pin_memory", pin_memory)
     if size < 1:
         raise ConvertError(f"cannot allocate storage: size must be >= 1, got {size}", action="allocate storage")
     if pin_memory:

@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from spdl.io import _native
-from spdl.io._images._arguments import MAX_PIXELS, as_integer, as_max_pixels, require_word
+from spdl.io._arguments import as_integer
+from spdl.io._images._arguments import MAX_PIXELS, as_max_pixels, require_word
 from spdl.io._images._image_transform import ImageTransform, native_transform
 from spdl.io._images._load_transformed import NUM_BYTES, as_memory
 from spdl.io._media._config import DecodeConfig, DemuxConfig, check_arguments, decode_fields, demux_fields

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from spdl.io import _native
-from spdl.io._images._arguments import as_integer, as_sources, require_word
+from spdl.io._arguments import as_bool, as_integer, as_number_or_infinity
+from spdl.io._images._arguments import as_sources, require_word
 from spdl.io._images._image_transform import as_seed
 from spdl.io._images._outcomes import report_failures
 from spdl.io._images._seeds import sample_seeds
@@ -40,6 +41,8 @@ class Statuses:
             TypeError, ValueError: An argument has the wrong type or value.
         """
         require_word("on_failure", self.on_failure, ("drop", "zero"))
+        object.__setattr__(self, "strict", as_bool("strict", self.strict))
+        object.__setattr__(self, "strict", as_bool("strict", self.strict))
         number = as_integer("num_threads", self.num_threads)
         if not 0 <= number < 2**16:
             raise ValueError(f"num_threads must be >= 0 and < 2**16, got {number}")
@@ -136,9 +139,10 @@ def as_starts(start: Any, count: int) -> list[float]:
 
 
 def _as_start(value: Any) -> float:
-    if isinstance(value, bool) or not hasattr(type(value), "__float__"):
-        raise TypeError(f"start must be a number of seconds or one per source, got {value!r}")
-    seconds = float(value)
+    try:
+        seconds = as_number_or_infinity("start", value)
+    except TypeError:
+        raise TypeError(f"start must be a number of seconds or one per source, got {value!r}") from None
     if not math.isfinite(seconds):
         raise ValueError(f"start must be finite, got {value!r}")
     return seconds

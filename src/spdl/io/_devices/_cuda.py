@@ -4,6 +4,7 @@ import importlib
 import os
 from typing import Any
 
+from spdl.io._arguments import as_integer
 from spdl.io._errors import DeviceError
 
 __all__ = ["check_device_index", "check_int", "get_torch", "local_device", "what_is_missing"]
@@ -75,8 +76,7 @@ def local_device(action: str) -> Any:
 
 def check_int(name: str, value: object, least: int) -> int:
     """Raise unless ``value`` is an integer of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__qualname__}")
-    if value < least:
-        raise ValueError(f"{name} must be >= {least}, got {value}")
-    return value
+    number = as_integer(name, value)
+    if number < least:
+        raise ValueError(f"{name} must be >= {least}, got {number}")
+    return number

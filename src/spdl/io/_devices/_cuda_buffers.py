@@ -49,8 +49,7 @@ def cuda_config(device_index: int, stream: int = _PER_THREAD_STREAM, allocator: 
         ValueError: A number is negative.
         TypeError: An argument has the wrong type.
     """
-    for name, value in (("device_index", device_index), ("stream", stream)):
-        check_int(name, value, 0)
+    device_index, stream = check_int("device_index", device_index, 0), check_int("stream", stream, 0)
     if allocator is not None:
         if not isinstance(allocator, tuple | list) or len(allocator) != 2 or not all(map(callable, allocator)):
             raise TypeError(f"allocator must be a pair of functions, to allocate and to free; got {allocator!r}")

@@ -4,6 +4,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
 from spdl.io import _native
+from spdl.io._arguments import as_bool
 from spdl.io._errors import ArchiveError
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def load_npy(data: "Buffer | NDArray[Any]", *, copy: bool = False) -> "NDArray[A
     """
     import numpy as np
 
+    copy = as_bool("copy", copy)
     descr, is_fortran_order, shape, offset = _native.core.read_npy_header(data)
     try:
         dtype = np.dtype(descr)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._reports import add_note
 from spdl.io import _native
+from spdl.io._arguments import as_integer
 from spdl.io._errors import ArchiveError
 
 from ._npy import load_npy
@@ -74,6 +75,7 @@ class NpzFile(Mapping[str, "NDArray[Any]"]):
         *,
         max_uncompressed_bytes: int = _DEFAULT_LIMIT,
     ) -> None:
+        max_uncompressed_bytes = as_integer("max_uncompressed_bytes", max_uncompressed_bytes)
         if max_uncompressed_bytes < 0:
             raise ValueError(f"max_uncompressed_bytes must be >= 0, got {max_uncompressed_bytes}")
         self._data = _as_bytes(data)

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from spdl.io import _native
+from spdl.io._arguments import as_number_or_infinity
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +40,12 @@ def load_wav(
     Takes about a microsecond, whatever the size, unless it copies, which it does without the GIL. Safe to call from
     several threads.
     """
-    return _native.core.load_wav(data, time_offset_seconds, duration_seconds)
+    start = _as_seconds("time_offset_seconds", time_offset_seconds)
+    return _native.core.load_wav(data, start, _as_seconds("duration_seconds", duration_seconds))
+
+
+def _as_seconds(name: str, value: Any) -> float | None:
+    return None if value is None else as_number_or_infinity(name, value)  # native code refuses what is not finite
 
 
 def parse_wav(data: "Buffer | NDArray[Any]") -> "WAVHeader":

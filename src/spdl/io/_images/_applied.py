@@ -4,6 +4,8 @@ import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from spdl.io._arguments import as_bool
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
@@ -52,8 +54,7 @@ class AppliedTransform:
             numbers = _as_integers(name, getattr(self, name), count)
             object.__setattr__(self, name, numbers)
         for name in ("flip", "vertical_flip"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be bool, got {getattr(self, name)!r}")
+            object.__setattr__(self, name, as_bool(name, getattr(self, name)))
         for name in ("source_size", "resized", "size"):
             height, width = getattr(self, name)
             # The range of a C int.

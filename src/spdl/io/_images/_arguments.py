@@ -1,10 +1,9 @@
 """Argument checks shared by the functions that load and transform images."""
 
-import math
-import operator
 import os
 from typing import Any
 
+from spdl.io._arguments import as_integer, as_number
 from spdl.io._types import Source
 
 #: The default of ``max_pixels``, so that a small file cannot use up all memory. Pillow's limit: twice its
@@ -36,38 +35,6 @@ def as_num_threads(value: Any) -> int:
         ValueError: It is out of range.
     """
     return as_pixels("num_threads", value, least=0)
-
-
-def as_integer(name: str, value: Any) -> int:
-    """The value as a Python integer. NumPy integers are accepted; ``bool`` is not.
-
-    Raises:
-        TypeError: It is something else.
-    """
-    if not isinstance(value, bool):
-        try:
-            return operator.index(value)
-        except TypeError:
-            pass
-    raise TypeError(f"{name} must be an integer, got {value!r}")
-
-
-def as_number(name: str, value: Any) -> float:
-    """The value as a ``float``. NumPy numbers are accepted; text and ``bool`` are not.
-
-    Raises:
-        TypeError: It is something else.
-        ValueError: It is not finite.
-    """
-    if isinstance(value, str | bytes | bool) or not hasattr(type(value), "__float__"):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    try:
-        number = float(value)
-    except (TypeError, ValueError, RuntimeError):  # an array or tensor with several elements
-        raise TypeError(f"{name} must be a number, got {value!r}") from None
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be finite, got {value!r}")
-    return number
 
 
 def as_numbers(name: str, value: Any, count: int) -> tuple[float, ...]:

@@ -7,9 +7,10 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from spdl.io import _native
+from spdl.io._arguments import as_bool, as_integer, as_number
 
 from ._applied import AppliedTransform, applied_of
-from ._arguments import as_integer, as_number, as_numbers, as_pixels, require_word
+from ._arguments import as_numbers, as_pixels, require_word
 from ._crops import CenterCrop, Crop, LongerSide, RandomCrop, RandomResizedCrop, ShorterSide
 
 if TYPE_CHECKING:
@@ -95,8 +96,7 @@ class ImageTransform:
         require_word("dtype", self.dtype, _DTYPES)
         require_word("layout", self.layout, _LAYOUTS)
         for name in ("orient", "exact"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be bool, got {getattr(self, name)!r}")
+            self._set(name, as_bool(name, getattr(self, name)))
         self._set("fill", _as_fill(self.fill, self.color))
         self._check_normalization()
         self._check_geometry()

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, overload
 
 from spdl.io import _native
+from spdl.io._arguments import as_bool
 from spdl.io._devices._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
 from spdl.io._errors import OpenError
 from spdl.io._media._config import DecodeConfig, DemuxConfig, as_remote_config, check_arguments
@@ -87,6 +88,8 @@ def load_image(
         StreamNotFoundError: The source contains no image.
         DemuxError, DecodeError: The source is damaged; or a format, decoder or option is unknown.
         ImageTooLargeError: The image has more than ``max_pixels`` pixels. Raised before memory is allocated.
+        TypeError: ``orient`` is not a bool.
+        TypeError: ``orient`` is not a bool.
         ValueError: ``max_pixels`` is out of range.
         FilterError: The filter description is wrong.
         UnsupportedFormatError: The pixel format has no array layout.
@@ -97,6 +100,8 @@ def load_image(
     check_arguments(demux_config, decode_config, filter_desc)
     as_native_source(src)  # raises if src is not a source, before anything is fetched
     limit = as_max_pixels(max_pixels)
+    orient = as_bool("orient", orient)
+    orient = as_bool("orient", orient)
     device = as_device(device_config, "load an image")
     if demux_config is not None and is_remote(src):
         demux_config = as_remote_config(demux_config)

@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, overload
 
 from spdl.io import _native
+from spdl.io._arguments import as_bool
 from spdl.io._buffers import as_storage
 from spdl.io._devices._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
 from spdl.io._media._config import DecodeConfig, DemuxConfig, as_remote_config, check_arguments
@@ -235,6 +236,10 @@ def _load_fitted(
     num_threads: int = 0,
 ) -> "CPUBuffer | CUDABuffer":
     """Load a batch in the form with width and height."""
+    strict = as_bool("strict", strict)
+    orient = as_bool("orient", orient)
+    strict = as_bool("strict", strict)
+    orient = as_bool("orient", orient)
     if demux_config is None and decode_config is None and filter_desc is DEFAULT and device_config is None:
         try:
             usual = _usual_call(width, height, pix_fmt, max_pixels, num_threads, orient)

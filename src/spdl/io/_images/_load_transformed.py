@@ -7,6 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from spdl.io import _native
+from spdl.io._arguments import as_bool
 from spdl.io._buffers import as_storage
 from spdl.io._remote import fetch_all
 from spdl.io._source import as_native_sources
@@ -52,6 +53,7 @@ def load_transformed(
         raise ValueError("srcs must have at least one source, got none")
     given_names = as_names(names, len(sources))
     num_threads = as_num_threads(num_threads)
+    strict = as_bool("strict", strict)
     require_word("on_failure", on_failure, ("drop", "zero"))
     require_several("spares", spares)
     as_native_sources(sources)  # raises if one is not a source, before anything is fetched

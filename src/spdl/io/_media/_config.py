@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from spdl.io._arguments import as_bool, as_integer, as_number_or_infinity
 from spdl.io._types import Default
 
 #: The protocols that FFmpeg allows for a source that is read by HTTP.
@@ -32,12 +33,10 @@ class DemuxConfig:
         if self.format is not None and not isinstance(self.format, str):
             raise TypeError(f"format must be str or None, got {type(self.format).__name__}")
         object.__setattr__(self, "format_options", as_options("format_options", self.format_options))
-        if isinstance(self.buffer_size, bool) or not isinstance(self.buffer_size, int):
-            raise TypeError(f"buffer_size must be int, got {type(self.buffer_size).__name__}")
+        object.__setattr__(self, "buffer_size", as_integer("buffer_size", self.buffer_size))
         if not 1 <= self.buffer_size < 2**30:
             raise ValueError(f"buffer_size must be >= 1 and < 2**30, got {self.buffer_size}")
-        if not isinstance(self.tolerate_errors, bool):
-            raise TypeError(f"tolerate_errors must be bool, got {type(self.tolerate_errors).__name__}")
+        object.__setattr__(self, "tolerate_errors", as_bool("tolerate_errors", self.tolerate_errors))
         object.__setattr__(self, "protocols", _as_protocols(self.protocols))
         object.__setattr__(self, "timeout", _as_timeout(self.timeout))
 
@@ -66,11 +65,10 @@ def _as_protocols(protocols: Sequence[str] | None) -> tuple[str, ...] | None:
 def _as_timeout(timeout: float | None) -> float | None:
     if timeout is None:
         return None
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
-        raise TypeError(f"timeout must be a number of seconds or None, got {type(timeout).__name__}")
-    if not 0 < timeout < math.inf:
+    seconds = as_number_or_infinity("timeout", timeout)
+    if not 0 < seconds < math.inf:
         raise ValueError(f"timeout must be a finite number of seconds > 0, got {timeout!r}")
-    return float(min(timeout, 1e9))
+    return min(seconds, 1e9)
 
 
 def as_options(name: str, options: Mapping[str, str | int | float] | None) -> dict[str, str]:
@@ -148,8 +146,7 @@ class DecodeConfig:
         if self.decoder is not None and not isinstance(self.decoder, str):
             raise TypeError(f"decoder must be str or None, got {type(self.decoder).__name__}")
         object.__setattr__(self, "decoder_options", as_options("decoder_options", self.decoder_options))
-        if not isinstance(self.tolerate_errors, bool):
-            raise TypeError(f"tolerate_errors must be bool, got {type(self.tolerate_errors).__name__}")
+        object.__setattr__(self, "tolerate_errors", as_bool("tolerate_errors", self.tolerate_errors))
 
 
 def decode_config(

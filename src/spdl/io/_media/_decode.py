@@ -4,10 +4,10 @@
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from operator import index as as_int
 from typing import TYPE_CHECKING, Any, overload
 
 from spdl.io import _native
+from spdl.io._arguments import as_integer
 from spdl.io._trace import traced
 from spdl.io._types import DEFAULT, Default, Seconds
 
@@ -261,7 +261,9 @@ class _Wanted:
     ) -> None:
         self._packets = packets
         self._slice = indices if isinstance(indices, slice) else None
-        self._indices = [] if indices is None or isinstance(indices, slice) else [as_int(index) for index in indices]
+        self._indices = (
+            [] if indices is None or isinstance(indices, slice) else [as_integer("indices", index) for index in indices]
+        )
         self._times = [] if times is None else list(times)
         self._ticks = [nearest_tick(time, "times", packets.time_base) for time in self._times]
         if not self._slice and not self._indices and not self._ticks:
@@ -341,5 +343,5 @@ def _as_arguments(config: DecodeConfig | None) -> dict[str, Any]:
 
 
 def _as_limit(num_frames: int) -> int | None:
-    limit = as_int(num_frames)
+    limit = as_integer("num_frames", num_frames)
     return None if limit < 0 else limit

@@ -2,11 +2,11 @@
 
 import operator
 from collections.abc import Iterator, Sequence, Set
-from fractions import Fraction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
 from spdl.io import _native
+from spdl.io._arguments import as_integer, as_number_or_infinity
 from spdl.io._errors import ConvertError
 from spdl.io._remote import is_remote
 from spdl.io._source import open_media
@@ -329,18 +329,16 @@ class _SeveralStreams(_ChunkIterator):
 
 
 def _as_limits(duration: float, num_packets: int) -> tuple[float | None, int | None]:
-    if isinstance(num_packets, bool) or not isinstance(num_packets, int):
-        raise TypeError(f"num_packets must be int, got {type(num_packets).__name__}")
-    if isinstance(duration, bool) or not isinstance(duration, int | float | Fraction):
-        raise TypeError(f"duration must be a number of seconds, got {type(duration).__name__}")
-    if (duration > 0) == (num_packets > 0) or duration != duration:  # NaN
+    num_packets = as_integer("num_packets", num_packets)
+    seconds = as_number_or_infinity("duration", duration)
+    if (seconds > 0) == (num_packets > 0) or seconds != seconds:  # NaN
         raise ValueError(
             "exactly one of duration and num_packets must be > 0,"
             f" got duration={duration!r} and num_packets={num_packets!r}"
         )
     if num_packets > 0:
         return None, min(num_packets, 2**31 - 1)
-    return float(duration), None
+    return seconds, None
 
 
 def stream_of(stream: int | None) -> int | None:

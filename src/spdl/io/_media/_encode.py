@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import overload
 
 from spdl.io import _native
+from spdl.io._arguments import as_integer
 
 #: The value that means "the encoder's own default" in the factory functions.
 _DEFAULT = -1
@@ -17,7 +18,11 @@ _MAX_INT, _MAX_INT64 = 2**31 - 1, 2**63 - 1
 def _require(config: object, *names: str, least: int, most: int = _MAX_INT) -> None:
     for name in names:
         value = getattr(config, name)
-        if value is not None and not least <= value <= most:
+        if value is None:
+            continue
+        value = as_integer(name, value)
+        object.__setattr__(config, name, value)
+        if not least <= value <= most:
             raise ValueError(f"{name} must be {f'>= {least}' if value < least else f'<= {most}'}, got {value}")
 
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from spdl.io import _native
+from spdl.io._arguments import as_integer
 from spdl.io._types import Default, TimeWindow
 
 from ._window import as_seconds, bounds_of
@@ -68,12 +69,15 @@ def get_audio_filter_desc(
     """
     steps: list[str] = []
     if num_channels is not None:
+        num_channels = as_integer("num_channels", num_channels)
         steps.append(f"aformat=channel_layouts={num_channels}c")
     if sample_rate is not None:
+        sample_rate = as_integer("sample_rate", sample_rate)
         steps.append(f"aresample={sample_rate}")
     if timestamp is not None:
         steps.append(f"a{_trim(timestamp)}")
     if num_frames is not None:
+        num_frames = as_integer("num_frames", num_frames)
         steps.append(f"apad,atrim=end_sample={num_frames}")
     if filter_desc is not None:
         steps.append(filter_desc)
@@ -124,6 +128,7 @@ def get_video_filter_desc(
         The description, or ``None`` if there is nothing to do.
 
     Raises:
+        TypeError: A number is not an integer.
         ValueError: ``scale_mode`` is not one of the three.
         FilterError: ``num_frames`` needs the filter ``tpad``, which this FFmpeg does not have.
     """
@@ -133,11 +138,12 @@ def get_video_filter_desc(
     if timestamp is not None:
         steps.append(_trim(timestamp))
     if scale_width is not None or scale_height is not None:
-        steps += _scale(scale_width or 0, scale_height or 0, scale_algo, scale_mode, pad_mode or "black")
+        width, height = _as_pixels("scale_width", scale_width), _as_pixels("scale_height", scale_height)
+        steps += _scale(width, height, scale_algo, scale_mode, pad_mode or "black")
     if crop_width is not None or crop_height is not None:
-        steps.append(f"crop=w={crop_width or 0}:h={crop_height or 0}")
+        steps.append(f"crop=w={_as_pixels('crop_width', crop_width)}:h={_as_pixels('crop_height', crop_height)}")
     if num_frames is not None:
-        steps.append(_fill_up(num_frames, pad_mode))
+        steps.append(_fill_up(as_integer("num_frames", num_frames), pad_mode))
     if filter_desc is not None:
         steps.append(filter_desc)
     if pix_fmt is not None:
@@ -259,6 +265,10 @@ def _seconds(value: Any) -> str:
     number = as_seconds(value, "timestamp")
     text = repr(number)
     return f"{Decimal(text):f}" if "e" in text and math.isfinite(number) else text
+
+
+def _as_pixels(name: str, value: int | None) -> int:
+    return 0 if value is None else as_integer(name, value)
 
 
 def _scale(width: int, height: int, algo: str, mode: str | None, color: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Literal, overload
 
+from spdl.io._arguments import as_bool
 from spdl.io._devices._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
 from spdl.io._source import as_native_source
 from spdl.io._trace import traced
@@ -233,8 +234,7 @@ def load_video(
 
     Releases the GIL; safe to call from several threads.
     """
-    if not isinstance(orient, bool):
-        raise TypeError(f"orient must be a bool, got {type(orient).__name__}")
+    orient = as_bool("orient", orient)
     return _load("video", src, timestamp, demux_config, decode_config, filter_desc, device_config, name, stream, orient)
 
 

@@ -4,6 +4,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from spdl.io import _native
+from spdl.io._arguments import as_integer
 from spdl.io._errors import ConvertError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def create_reference_video_frame(array: Any, pix_fmt: str, frame_rate: tuple[int
         shape=view.shape,
         pix_fmt=pix_fmt,
         frame_rate=(numerator, denominator),
-        pts=operator.index(pts),
+        pts=as_integer("pts", pts),
     )
 
 
@@ -69,7 +70,8 @@ def create_reference_audio_frame(array: Any, sample_fmt: str, sample_rate: int, 
         TypeError: ``array`` is not an array, or has one dimension.
         ValueError: ``sample_rate`` is not positive.
     """
-    if operator.index(sample_rate) < 1:
+    sample_rate = as_integer("sample_rate", sample_rate)
+    if sample_rate < 1:
         raise ValueError(f"sample_rate must be >= 1, got {sample_rate!r}")
     view = _checked(array, sample_fmt)
     if view.ndim == 1:
@@ -79,8 +81,8 @@ def create_reference_audio_frame(array: Any, sample_fmt: str, sample_rate: int, 
         element=(view.dtype.kind, view.dtype.itemsize),
         shape=view.shape,
         sample_fmt=sample_fmt,
-        sample_rate=operator.index(sample_rate),
-        pts=operator.index(pts),
+        sample_rate=sample_rate,
+        pts=as_integer("pts", pts),
     )
 
 

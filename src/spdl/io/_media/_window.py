@@ -64,7 +64,8 @@ def as_seconds(bound: Any, argument: str) -> float:
         ValueError: It is NaN, or text that is not a number.
         OverflowError: It is beyond the range of floats.
     """
-    if not isinstance(bound, str | Decimal | SupportsFloat) and not hasattr(bound, "__index__"):
+    is_bool = type(bound).__name__ in ("bool", "bool_")  # NumPy's, too
+    if is_bool or (not isinstance(bound, str | Decimal | SupportsFloat) and not hasattr(bound, "__index__")):
         raise TypeError(f"a bound of {argument} must be a number of seconds or text such as '1/3', got {bound!r}")
     try:
         seconds = _float_of(bound)
