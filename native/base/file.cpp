@@ -20,6 +20,9 @@ namespace {
 
 constexpr const char* kAction = "open";
 
+// The most that one system call reads, so that a large file can be interrupted.
+constexpr std::size_t kMaxRead = std::size_t{4} << 20;
+
 [[noreturn]] void fail(int code) {
   const bool missing = code == ENOENT || code == ENOTDIR;
   const auto kind = missing ? ErrorKind::kSourceNotFound : ErrorKind::kOpen;
@@ -55,6 +58,10 @@ File::File(const std::string& path) : fd_(open_now(path.c_str())) {
     ::close(fd_);
     throw Error(ErrorKind::kOpen, kAction, "it is a folder, not a file");
   }
+  if (S_ISCHR(status.st_mode)) {  // it may have no end, as /dev/zero
+    ::close(fd_);
+    throw Error(ErrorKind::kOpen, kAction, "it is a character device, not a file");
+  }
   is_regular_ = S_ISREG(status.st_mode);
   first_size_ = status.st_size;
   is_seekable_ = is_regular_ || (S_ISBLK(status.st_mode) && ::lseek(fd_, 0, SEEK_CUR) == 0);
@@ -80,6 +87,7 @@ std::span<const std::uint8_t> File::start(std::span<std::uint8_t> into) const no
 }
 
 std::int64_t File::read(std::uint8_t* into, std::size_t size, Watch& watch) noexcept {
+  size = std::min(size, kMaxRead);
   while (true) {
     // A pipe nobody writes to yet would look like one that has ended; on Linux, poll tells the two apart.
     bool is_ready = is_regular_;
@@ -137,6 +145,9 @@ std::span<const std::uint8_t> read_file(const std::string& path, Buffer& into, s
       fail(static_cast<int>(-got));
     }
     size += static_cast<std::size_t>(got);
+    if (static_cast<std::size_t>(got) >= kMaxRead && watch.is_over()) {
+      watch.throw_if_over(kAction);
+    }
     if (size > most) {
       refuse_large(most);
     }
