@@ -47,6 +47,16 @@ std::optional<std::uint32_t> inflate_zlib(std::span<const std::uint8_t> compress
   return libdeflate_adler32(1, out.data(), out.size());
 }
 
+std::optional<std::size_t> inflate_zlib_up_to(std::span<const std::uint8_t> compressed, std::span<std::uint8_t> out) noexcept {
+  const std::unique_ptr<libdeflate_decompressor, Free> decompressor(libdeflate_alloc_decompressor());
+  std::size_t size = 0;
+  if (decompressor == nullptr || libdeflate_zlib_decompress(decompressor.get(), compressed.data(), compressed.size(),
+                                                            out.data(), out.size(), &size) != LIBDEFLATE_SUCCESS) {
+    return std::nullopt;
+  }
+  return size;
+}
+
 std::optional<std::uint32_t> crc32(std::span<const std::uint8_t> data) noexcept {
   return libdeflate_crc32(0, data.data(), data.size());
 }
@@ -64,6 +74,10 @@ const char* libdeflate_path() noexcept { return ""; }
 bool inflate(std::span<const std::uint8_t>, std::span<std::uint8_t>) noexcept { return false; }
 
 std::optional<std::uint32_t> inflate_zlib(std::span<const std::uint8_t>, std::span<std::uint8_t>) noexcept {
+  return std::nullopt;
+}
+
+std::optional<std::size_t> inflate_zlib_up_to(std::span<const std::uint8_t>, std::span<std::uint8_t>) noexcept {
   return std::nullopt;
 }
 

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -26,6 +27,9 @@ bool inflate(std::span<const std::uint8_t> compressed, std::span<std::uint8_t> o
 // The same for zlib's format (RFC 1950), and checks its checksum. Returns that checksum, Adler-32, of `out`; none if
 // not inflated.
 std::optional<std::uint32_t> inflate_zlib(std::span<const std::uint8_t> compressed, std::span<std::uint8_t> out) noexcept;
+
+// The same for data that gives `out.size()` bytes or fewer. Returns how many; none if not inflated.
+std::optional<std::size_t> inflate_zlib_up_to(std::span<const std::uint8_t> compressed, std::span<std::uint8_t> out) noexcept;
 
 // CRC-32 as in zip archives; none if this build has no libdeflate.
 std::optional<std::uint32_t> crc32(std::span<const std::uint8_t> data) noexcept;

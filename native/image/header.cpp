@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "image/gif.h"
+#include "image/heif.h"
 #include "image/jpeg_facts.h"
 #include "image/tiff.h"
 
@@ -128,6 +129,10 @@ std::optional<DeclaredSize> declared_size(std::string_view format, Bytes data) n
   }
   if (format == "JPEG 2000") {
     return size_of_jpeg2000(data);
+  }
+  if (format == "HEIF") {
+    const HeifFacts facts = inspect_heif(data);
+    return DeclaredSize{facts.width, facts.height};
   }
   if (format == "PSD") {
     return DeclaredSize{big_endian(data, 18, 4), big_endian(data, 14, 4)};

@@ -1,26 +1,28 @@
 #include "image/orientation.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
+#include <memory>
+#include <new>
 #include <optional>
 #include <string_view>
 
+#include "archive/inflate.h"
 #include "base/sniff.h"
 #include "image/bytes.h"
 #include "image/exif.h"
+#include "image/heif.h"
+#include "image/tiff.h"
+#include "image/webp.h"
 
 namespace spdl {
 namespace {
-
-int of_exif_or_tiff(Bytes bytes) noexcept {
-  return has_name(bytes, 0, "Exif") ? exif_orientation(bytes) : tiff_orientation(bytes);
-}
 
 // ITU-T T.81, annex B: markers with lengths up to the first scan.
 int of_jpeg(Bytes data) noexcept {
   constexpr std::uint32_t kApp1 = 0xe1;
   constexpr std::uint32_t kStartOfScan = 0xda;
+  JpegOrientation orientation;
   std::size_t at = 2;
   while (at + 4 <= data.size() && data[at] == 0xff) {
     const std::uint32_t marker = data[at + 1];
@@ -33,149 +35,128 @@ int of_jpeg(Bytes data) noexcept {
       break;
     }
     if (marker == kApp1) {
-      const int orientation = exif_orientation(part(data, at + 4, length - 2));
-      if (orientation != kUprightOrientation) {
-        return orientation;
-      }
+      orientation.add(part(data, at + 4, length - 2));
     }
     at += 2 + length;
   }
-  return kUprightOrientation;
+  return orientation.shown();
 }
 
-// PNG, section 5.3: length, name, data, check.
+// What Pillow takes from text: longer text would be decompressed without need.
+constexpr std::size_t kMaxText = std::size_t{1} << 20;
+
+// Text of PNG, by its key (W3C, PNG third edition, 11.3.3): tEXt, zTXt and iTXt.
+struct PngText {
+  Bytes text;
+  bool is_compressed = false;
+};
+
+// The contents of a chunk with text of that key.
+std::optional<PngText> find_text(Bytes chunk, std::string_view type, std::string_view key) noexcept {
+  if (!has_name(chunk, 0, key) || chunk.size() <= key.size() || chunk[key.size()] != 0) {
+    return std::nullopt;
+  }
+  const Bytes rest = part(chunk, key.size() + 1);
+  if (type == "tEXt") {
+    return PngText{rest};
+  }
+  if (type == "zTXt") {  // behind the method of compression
+    return PngText{part(rest, 1), true};
+  }
+  // iTXt: whether it is compressed, and how; the language; the key in it.
+  const auto end_of = [&](std::size_t at) {
+    return static_cast<std::size_t>(std::find(rest.begin() + static_cast<std::ptrdiff_t>(std::min(at, rest.size())),
+                                              rest.end(), 0) - rest.begin());
+  };
+  return PngText{part(rest, end_of(end_of(2) + 1) + 1), byte_at(rest, 0) != 0};
+}
+
+// Calls `take(Bytes)` with the text. A build without libdeflate leaves out text that is compressed.
+template <class Take>
+void with_text(const PngText& found, Take take) noexcept {
+  if (!found.is_compressed) {
+    take(found.text);
+    return;
+  }
+  const std::unique_ptr<std::uint8_t[]> memory(new (std::nothrow) std::uint8_t[kMaxText]);
+  if (memory != nullptr) {
+    if (const auto size = inflate_zlib_up_to(found.text, {memory.get(), kMaxText})) {
+      take(Bytes(memory.get(), *size));
+    }
+  }
+}
+
+std::optional<unsigned> hex_digit(std::uint8_t letter) noexcept {
+  const auto lower = static_cast<std::uint8_t>(letter | 0x20U);
+  if (letter >= '0' && letter <= '9') {
+    return letter - unsigned{'0'};
+  }
+  return lower >= 'a' && lower <= 'f' ? std::optional(lower - unsigned{'a'} + 10U) : std::nullopt;
+}
+
+// ImageMagick's: a line with nothing, the name, the number of bytes, and the bytes in hexadecimal digits.
+std::optional<int> raw_profile_orientation(Bytes text) noexcept {
+  constexpr std::size_t kMost = 1 << 16;  // the field stands in the first directory
+  for (int line = 0; line < 3 && !text.empty(); ++line) {
+    text = part(text, static_cast<std::size_t>(std::find(text.begin(), text.end(), '\n') - text.begin()) + 1);
+  }
+  const std::unique_ptr<std::uint8_t[]> memory(new (std::nothrow) std::uint8_t[kMost]);
+  std::size_t num_digits = 0;
+  for (std::size_t i = 0; memory != nullptr && i < text.size() && num_digits < 2 * kMost; ++i) {
+    const auto digit = hex_digit(text[i]);
+    if (digit) {
+      std::uint8_t& byte = memory[num_digits / 2];
+      byte = static_cast<std::uint8_t>(num_digits % 2 == 0 ? *digit << 4 : byte | *digit);
+      ++num_digits;
+    }
+  }
+  return exif_orientation({memory.get(), num_digits / 2});
+}
+
+// PNG, section 5.3: length, name, data, check. As in Pillow, eXIf counts before a raw profile, and XMP last; of several
+// chunks of a kind, the last.
 int of_png(Bytes data) noexcept {
+  std::optional<Bytes> exif;
+  std::optional<PngText> profile;
+  std::optional<PngText> xmp;
   for (std::size_t at = 8; at + 12 <= data.size();) {
     const std::size_t length = big_endian(data, at, 4);
+    const Bytes chunk = part(data, at + 8, length);
     if (has_name(data, at + 4, "eXIf")) {
-      return of_exif_or_tiff(part(data, at + 8, length));
+      exif = chunk;
+    }
+    for (const std::string_view type : {"tEXt", "zTXt", "iTXt"}) {
+      if (has_name(data, at + 4, type)) {
+        const auto found = find_text(chunk, type, "Raw profile type exif");
+        profile = found ? found : profile;
+        const auto packet = find_text(chunk, type, "XML:com.adobe.xmp");
+        xmp = packet ? packet : xmp;
+      }
     }
     at += 12 + length;
   }
-  return kUprightOrientation;
+  std::optional<int> orientation;
+  if (exif) {
+    orientation = exif_orientation(*exif);
+  } else if (profile) {
+    with_text(*profile, [&](Bytes text) { orientation = raw_profile_orientation(text); });
+  }
+  if (!orientation && xmp) {
+    with_text(*xmp, [&](Bytes text) { orientation = xmp_orientation(text); });
+  }
+  return shown_orientation(orientation);
 }
 
-// RFC 9649, section 2.3: name, little-endian length, data, padding to an even length.
 int of_webp(Bytes data) noexcept {
-  for (std::size_t at = 12; at + 8 <= data.size();) {
-    const std::size_t length = little_endian(data, at + 4, 4);
-    if (has_name(data, at, "EXIF")) {
-      return of_exif_or_tiff(part(data, at + 8, length));
-    }
-    at += 8 + length + length % 2;
-  }
-  return kUprightOrientation;
+  const Bytes exif = find_webp_chunk(data, "EXIF");
+  const auto orientation = exif.empty() ? std::nullopt : exif_orientation(exif);
+  return shown_orientation(orientation ? orientation : xmp_orientation(find_webp_chunk(data, "XMP ")));
 }
 
-// ISO/IEC 14496-12, 4.2: a box is its size, its name and its contents.
-struct Box {
-  Bytes name;
-  Bytes contents;
-};
-
-// The box at the front of `rest`, which is moved past it.
-std::optional<Box> next_box(Bytes& rest) noexcept {
-  std::size_t size = big_endian(rest, 0, 4);
-  std::size_t header = 8;
-  if (size == 1) {  // the size follows the name, in 64 bits
-    header = 16;
-    size = std::size_t{big_endian(rest, 8, 4)} << 32 | big_endian(rest, 12, 4);
-  } else if (size == 0) {
-    size = rest.size();
-  }
-  if (size < header || rest.size() < header) {
-    return std::nullopt;
-  }
-  const Box box{rest.subspan(4, 4), part(rest, header, size - header)};
-  rest = rest.subspan(std::min(size, rest.size()));
-  return box;
-}
-
-Bytes find_box(Bytes boxes, std::string_view name) noexcept {
-  while (const auto box = next_box(boxes)) {
-    if (has_name(box->name, 0, name)) {
-      return box->contents;
-    }
-  }
-  return {};
-}
-
-// ISO/IEC 23008-12, 6.5.10 and 6.5.12, and all others.
-enum class Transformation : std::uint8_t { kNone, kRotate, kMirror };
-
-struct Property {
-  Transformation transformation = Transformation::kNone;
-  std::uint8_t value = 0;
-};
-
-// Of each property, by its number, how it turns the picture. Numbers have 15 bits at most, and number 0 is none.
-using Properties = std::array<Property, 1 << 15>;
-
-// Reads the boxes once: items may name the same properties again and again.
-void read_properties(Bytes boxes, Properties& properties) noexcept {
-  for (std::size_t number = 1; number < properties.size(); ++number) {
-    const auto box = next_box(boxes);
-    if (!box) {
-      break;
-    }
-    const auto value = static_cast<std::uint8_t>(byte_at(box->contents, 0));
-    if (has_name(box->name, 0, "irot")) {
-      properties[number] = {Transformation::kRotate, value};
-    } else if (has_name(box->name, 0, "imir")) {
-      properties[number] = {Transformation::kMirror, value};
-    }
-  }
-}
-
-// ISO/IEC 23008-12, 6.5.10 and 6.5.12: quarter turns against the clock, then a flip.
-int of_turn_and_flip(std::uint32_t quarter_turns, std::optional<bool> flips_sideways) noexcept {
-  constexpr std::array<int, 4> kTurned = {1, 8, 3, 6};
-  constexpr std::array<int, 4> kThenUpDown = {4, 5, 2, 7};
-  constexpr std::array<int, 4> kThenSideways = {2, 7, 4, 5};
-  if (!flips_sideways) {
-    return kTurned[quarter_turns & 3U];
-  }
-  return (*flips_sideways ? kThenSideways : kThenUpDown)[quarter_turns & 3U];
-}
-
-// ISO/IEC 14496-12, 8.11: which properties the primary item has.
-int of_heif(Bytes data) noexcept {
-  constexpr std::size_t kFullBox = 4;  // version and flags
-  const Bytes full_meta = find_box(data, "meta");
-  const Bytes meta = part(full_meta, kFullBox);
-  const Bytes pitm = find_box(meta, "pitm");
-  const std::uint32_t primary = big_endian(pitm, kFullBox, big_endian(pitm, 0, 1) == 0 ? 2 : 4);
-  Bytes properties = find_box(meta, "iprp");
-  Properties transformations{};
-  read_properties(find_box(properties, "ipco"), transformations);
-  std::uint32_t turns = 0;
-  std::optional<bool> flip;
-  while (const auto box = next_box(properties)) {
-    if (!has_name(box->name, 0, "ipma")) {
-      continue;
-    }
-    const Bytes ipma = box->contents;
-    const std::size_t id_size = big_endian(ipma, 0, 1) == 0 ? 2 : 4;
-    const std::size_t index_size = (big_endian(ipma, 3, 1) & 1U) != 0 ? 2 : 1;
-    const std::uint32_t index_mask = index_size == 2 ? 0x7fffU : 0x7fU;
-    const std::uint32_t num_items = big_endian(ipma, kFullBox, 4);
-    std::size_t at = kFullBox + 4;
-    for (std::uint32_t item = 0; item < num_items && at < ipma.size(); ++item) {
-      const std::uint32_t id = big_endian(ipma, at, id_size);
-      const std::uint32_t num_properties = big_endian(ipma, at + id_size, 1);
-      at += id_size + 1;
-      for (std::uint32_t i = 0; id == primary && i < num_properties; ++i) {
-        const Property property = transformations[big_endian(ipma, at + i * index_size, index_size) & index_mask];
-        if (property.transformation == Transformation::kRotate) {
-          turns = property.value & 3U;
-        } else if (property.transformation == Transformation::kMirror) {
-          flip = (property.value & 1U) != 0;
-        }
-      }
-      at += num_properties * index_size;
-    }
-  }
-  return of_turn_and_flip(turns, flip);
+int of_tiff(Bytes data) noexcept {
+  constexpr std::uint32_t kXmp = 700;
+  const auto orientation = tiff_orientation(data);
+  return shown_orientation(orientation ? orientation : xmp_orientation(TiffDirectory(data).bytes_of(kXmp)));
 }
 
 }  // namespace
@@ -192,10 +173,10 @@ int stored_orientation(std::span<const std::uint8_t> data) noexcept {
     return of_webp(data);
   }
   if (format == "TIFF") {
-    return tiff_orientation(data);
+    return of_tiff(data);
   }
-  if (format == "AVIF" || format == "HEIF") {
-    return of_heif(data);
+  if (format == "AVIF") {
+    return orientation_of(inspect_heif(data));
   }
   return kUprightOrientation;
 }

@@ -34,8 +34,9 @@ constexpr bool reverses_rows(Orientation orientation) noexcept {
          orientation == Orientation::kLeftSideUp || orientation == Orientation::kTransversed;
 }
 
-// The orientation as EXIF numbers it (1 to 8): of JPEG (APP1), PNG (eXIf), WebP (EXIF), TIFF (tag 274), AVIF and HEIF
-// (irot and imir of the primary item). 1 for other formats, and if the orientation is missing or damaged.
+// The orientation as EXIF numbers it (1 to 8): of JPEG (EXIF and XMP in APP1), PNG (eXIf, a raw profile, XMP), WebP (EXIF,
+// XMP), TIFF (tag 274, XMP), AVIF (irot and imir of the primary item). EXIF counts before XMP, as in Pillow. 1 for other
+// formats, and if the orientation is missing or damaged. HEIF is turned while it is decoded.
 int stored_orientation(std::span<const std::uint8_t> data) noexcept;
 
 }  // namespace spdl

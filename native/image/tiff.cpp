@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::uint32_t kShort = 3;
 constexpr std::uint32_t kLong = 4;
+constexpr std::uint32_t kByte = 1;
+constexpr std::uint32_t kUndefined = 7;
 
 // TIFF 6.0, sections 3 to 21, and Adobe's notes: what the pixels of one image depend on.
 constexpr std::array<std::uint32_t, 20> kOfPixels = {256, 257, 258, 259, 262, 266, 273, 277, 278, 279,
@@ -58,6 +60,17 @@ std::optional<std::uint32_t> TiffDirectory::value_at(std::uint32_t tag, std::siz
   constexpr std::size_t kRoom = 4;  // in the entry itself
   const std::size_t values = count * size > kRoom ? number(at + 8, 4) : at + 8;
   return number(values + index * size, size);
+}
+
+Bytes TiffDirectory::bytes_of(std::uint32_t tag) const noexcept {
+  const std::size_t at = find(tag);
+  const std::uint32_t type = number(at + 2, 2);
+  if (type != kByte && type != kUndefined) {
+    return {};
+  }
+  const std::size_t count = number(at + 4, 4);
+  constexpr std::size_t kRoom = 4;  // in the entry itself
+  return part(data_, count > kRoom ? number(at + 8, 4) : at + 8, count);
 }
 
 std::optional<std::uint32_t> TiffDirectory::first_short(std::uint32_t tag) const noexcept {

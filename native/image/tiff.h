@@ -31,6 +31,9 @@ class TiffDirectory {
   // One of the field's values, if it is of type SHORT or LONG.
   std::optional<std::uint32_t> value_at(std::uint32_t tag, std::size_t index) const noexcept;
 
+  // The field's values as bytes, as far as present, if it is of type BYTE or UNDEFINED.
+  Bytes bytes_of(std::uint32_t tag) const noexcept;
+
   // Number of entries that lie inside the data.
   std::size_t num_entries() const noexcept { return num_entries_; }
   std::size_t offset_of(std::size_t entry) const noexcept { return start_ + entry * kEntryBytes; }

@@ -82,7 +82,7 @@ JpegHeader JpegDecoder::open(std::span<const std::uint8_t> data, bool want_orien
   // Version 3 of the library opens these too, and has functions of their own for their pixels.
   const JpegFacts facts = inspect_jpeg(data);
   if (is_lossless(facts)) {
-    throw UnsupportedJpeg("it is lossless");
+    throw UnsupportedJpeg(is_jpeg_ls(facts) ? "it is JPEG-LS" : "it is lossless");
   }
   if (is_deep(facts)) {
     throw Error(ErrorKind::kDecode, "decode",
@@ -103,11 +103,13 @@ JpegHeader JpegDecoder::open(std::span<const std::uint8_t> data, bool want_orien
   JpegHeader header;
   header.width = static_cast<int>(info.image_width);
   header.height = static_cast<int>(info.image_height);
-  for (auto* marker = info.marker_list; marker != nullptr && header.orientation == 1; marker = marker->next) {
+  JpegOrientation orientation;
+  for (auto* marker = info.marker_list; marker != nullptr; marker = marker->next) {
     if (marker->marker == JPEG_APP0 + 1) {
-      header.orientation = exif_orientation({marker->data, marker->data_length});
+      orientation.add({marker->data, marker->data_length});
     }
   }
+  header.orientation = orientation.shown();
   return header;
 }
 
