@@ -24,7 +24,9 @@ constexpr std::array kSignatures = {
     Signature{"AVIF", 4, "ftypavif"sv},
     Signature{"AVIF", 4, "ftypavis"sv},
     Signature{"HEIF", 4, "ftyphei"sv},
-    Signature{"HEIF", 4, "ftypmif1"sv},
+    Signature{"HEIF", 4, "ftyphev"sv},
+    Signature{"HEIF", 4, "ftypmif"sv},
+    Signature{"HEIF", 4, "ftypmsf1"sv},
     Signature{"TIFF", 0, "II*\0"sv},
     Signature{"TIFF", 0, "MM\0*"sv},
     Signature{"JPEG 2000", 0, "\0\0\0\x0cjP  "sv},
@@ -80,6 +82,17 @@ bool has_at(std::string_view data, const Signature& signature) noexcept {
   return data.size() >= signature.offset && data.substr(signature.offset).starts_with(signature.bytes);
 }
 
+// ISO/IEC 23008-12, annex B: files of any codec may have a main brand of HEIF, and name others behind it.
+bool has_brand(std::string_view data, std::string_view brand) noexcept {
+  constexpr std::size_t kFirst = 16;
+  for (std::size_t at = kFirst; at + brand.size() <= data.size() && at < static_cast<unsigned char>(data[3]); at += 4) {
+    if (data.substr(at).starts_with(brand)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool begins_as_text(std::string_view data, const Signature& signature) noexcept {
   const std::string_view start = data.substr(0, signature.bytes.size());
   return std::equal(start.begin(), start.end(), signature.bytes.begin(), signature.bytes.end(), is_same_letter);
@@ -103,7 +116,8 @@ std::string_view sniff_format(std::span<const std::uint8_t> data) noexcept {
   const std::string_view bytes(reinterpret_cast<const char*>(data.data()), std::min(data.size(), kSniffedBytes));
   for (const Signature& signature : kSignatures) {
     if (has_at(bytes, signature)) {
-      return signature.format;
+      const bool is_avif = signature.format == "HEIF" && has_brand(bytes, "avif") && !has_brand(bytes, "heic");
+      return is_avif ? "AVIF" : signature.format;
     }
   }
   if (bytes.starts_with("RIFX") || bytes.starts_with("RF64") || bytes.starts_with("BW64")) {

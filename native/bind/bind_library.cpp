@@ -6,6 +6,7 @@
 #include "av/library.h"
 #include "av/log.h"
 #include "bind/registration.h"
+#include "media/heif_decoder.h"
 #include "media/webp_decoder.h"
 
 namespace nb = nanobind;
@@ -28,8 +29,7 @@ std::vector<std::tuple<std::string, Version, std::string>> libraries() {
   return found;
 }
 
-nb::object version_of_libwebp() {
-  const std::string version = libwebp_version();
+nb::object version_or_none(const std::string& version) {
   return version.empty() ? nb::none() : nb::object(nb::str(version.data(), version.size()));
 }
 
@@ -37,7 +37,11 @@ nb::object version_of_libwebp() {
 
 void register_library(nb::module_& module) {
   module.def("libraries", &libraries, kLibrariesDoc);
-  module.def("libwebp_version", &version_of_libwebp, nb::sig("def libwebp_version() -> str | None"),
+  module.def("libheif_version", [] { return version_or_none(libheif_version()); },
+             nb::sig("def libheif_version() -> str | None"), "Version of libheif; ``None`` if this build has none.");
+  module.def("libheif_path", &libheif_path, "File that libheif was loaded from.");
+  module.def("libheif_reads_hevc", &libheif_reads_hevc, "Whether libheif has a decoder for HEVC, as HEIC needs.");
+  module.def("libwebp_version", [] { return version_or_none(libwebp_version()); }, nb::sig("def libwebp_version() -> str | None"),
              "Version of libwebp; ``None`` if this build has none.");
   module.def("libwebp_path", &libwebp_path, "File that libwebp was loaded from.");
   module.def("version", &av::version, "Version of FFmpeg.");

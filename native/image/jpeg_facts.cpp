@@ -13,18 +13,21 @@ constexpr std::uint32_t kArithmeticConditions = 0xcc;
 constexpr std::uint32_t kEndOfImage = 0xd9;
 constexpr std::uint32_t kStartOfScan = 0xda;
 constexpr std::uint32_t kApp0 = 0xe0;
+constexpr std::uint32_t kStartOfJpegLs = 0xf7;  // ITU-T T.87, C.1.1
 constexpr std::uint32_t kApp14 = 0xee;
+constexpr std::uint32_t kComment = 0xfe;
 
 bool is_start_of_frame(std::uint32_t marker) noexcept {
-  return marker >= kStartOfFrame && marker <= 0xcf && marker != kHuffmanTables && marker != kExtension &&
-         marker != kArithmeticConditions;
+  return marker == kStartOfJpegLs || (marker >= kStartOfFrame && marker <= 0xcf && marker != kHuffmanTables && marker != kExtension &&
+         marker != kArithmeticConditions);
 }
 
 // Whether it stands alone, without a length: TEM, RSTn, SOI.
 bool has_no_segment(std::uint32_t marker) noexcept { return marker == 0x01 || (marker >= 0xd0 && marker <= 0xd8); }
 
-// The next marker's 0xff at or behind `at` in entropy-coded data: not of a stuffed byte, a restart marker, a fill byte.
-std::size_t end_of_scan(Bytes jpeg, std::size_t at) noexcept {
+// The next marker's 0xff at or behind `at` in entropy-coded data: not of a stuffed byte, a restart marker, a fill byte. JPEG-LS
+// stuffs a bit (ITU-T T.87, annex A.1), so that any byte below 0x80 may follow.
+std::size_t end_of_scan(Bytes jpeg, std::size_t at, bool stuffs_bits) noexcept {
   while (at + 1 < jpeg.size()) {
     const void* found = std::memchr(jpeg.data() + at, 0xff, jpeg.size() - 1 - at);
     if (found == nullptr) {
@@ -32,7 +35,7 @@ std::size_t end_of_scan(Bytes jpeg, std::size_t at) noexcept {
     }
     at = static_cast<std::size_t>(static_cast<const std::uint8_t*>(found) - jpeg.data());
     const std::uint32_t next = jpeg[at + 1];
-    if (next != 0 && next != 0xff && !(next >= 0xd0 && next <= 0xd7)) {
+    if (next >= (stuffs_bits ? 0x80U : 1U) && next != 0xff && !(next >= 0xd0 && next <= 0xd7)) {
       return at;
     }
     at += next == 0xff ? 1 : 2;
@@ -64,6 +67,7 @@ struct Marker {
 // Calls `take(const Marker&) -> bool` for each marker until it returns false. Each byte is read once at most.
 template <class Take>
 void walk_markers(Bytes jpeg, Take take) noexcept {
+  bool is_ls = false;
   for (std::size_t at = 2; at + 1 < jpeg.size();) {
     if (jpeg[at] != 0xff || jpeg[at + 1] == 0xff) {  // what decoders skip, and fill bytes
       ++at;
@@ -79,11 +83,12 @@ void walk_markers(Bytes jpeg, Take take) noexcept {
       marker.segment = part(jpeg, at + 2, length < 2 ? 0 : length - 2);
       at += std::max<std::size_t>(length, 2);
     }
+    is_ls = is_ls || marker.code == kStartOfJpegLs;
     if (!take(marker)) {
       return;
     }
     if (marker.code == kStartOfScan) {
-      at = end_of_scan(jpeg, at);
+      at = end_of_scan(jpeg, at, is_ls);
     }
   }
 }
@@ -102,6 +107,11 @@ JpegFacts inspect_jpeg(Bytes jpeg) noexcept {
       facts.has_jfif = true;
     } else if (marker.code == kApp14 && has_name(segment, 0, "Adobe") && segment.size() >= 12) {
       facts.adobe_transform = segment[11];
+    } else if (marker.code == kComment && has_name(segment, 0, "Lavc")) {
+      facts.is_of_ffmpeg = true;
+    } else if (marker.code == kStartOfScan) {  // ITU-T T.87, C.1.1.3: the components, the bound of errors, and this
+      constexpr std::uint32_t kBySample = 2;
+      facts.interleaves_samples = is_jpeg_ls(facts) && byte_at(segment, 2 + 2 * byte_at(segment, 0)) == kBySample;
     }
     return marker.code != kStartOfScan && marker.code != kEndOfImage;
   });
@@ -119,16 +129,41 @@ bool has_end_marker(Bytes jpeg) noexcept {
   return has_end;
 }
 
+bool is_jpeg_ls(const JpegFacts& facts) noexcept { return facts.process == kStartOfJpegLs - kStartOfFrame; }
+
 bool is_lossless(const JpegFacts& facts) noexcept { return facts.num_components > 0 && (facts.process & 3U) == 3; }
 
 bool is_deep(const JpegFacts& facts) noexcept {
   return facts.num_components > 0 && facts.precision != 8 && !is_lossless(facts);
 }
 
+namespace {
+
+// What FFmpeg 5.1 decodes to other levels, or not at all, as tried with files of libjpeg-turbo 3 and CharLS 2.4.
+std::string_view unreadable_because(const JpegFacts& facts) noexcept {
+  if (facts.precision < 8) {
+    return "it is a lossless JPEG of less than 8 bits, whose levels FFmpeg's decoder changes: save it as PNG";
+  }
+  const bool is_known = facts.precision == 8 || (!is_jpeg_ls(facts) && (facts.precision == 16 || facts.is_of_ffmpeg));
+  if (facts.num_components > 1 && !is_known) {
+    return "it is a lossless JPEG in colour of a depth that FFmpeg does not decode: save it as PNG or TIFF of 16 bits";
+  }
+  if (facts.interleaves_samples && facts.num_components > 1) {
+    return "it is a JPEG-LS whose samples are interleaved, which FFmpeg does not decode: save it with interleaved lines, "
+           "or as PNG";
+  }
+  return {};
+}
+
+}  // namespace
+
 // libjpeg: default_decompress_parms of jdapimin.c. FFmpeg: ff_mjpeg_decode_sof of mjpegdec.c, tried with 5.1.
 std::string_view misread_because(const JpegFacts& facts) noexcept {
   if (is_deep(facts)) {
     return "its samples have more than 8 bits, which FFmpeg's decoder takes for 8";
+  }
+  if (is_lossless(facts)) {
+    return unreadable_because(facts);
   }
   if (facts.process > 2) {
     return {};

@@ -24,6 +24,8 @@ struct JpegFacts {
   std::array<std::uint8_t, 4> sampling{};  // their factors, 0x<horizontal><vertical>
   bool has_jfif = false;
   std::optional<std::uint32_t> adobe_transform;  // of Adobe's APP14
+  bool is_of_ffmpeg = false;  // whose colours of 9 bits, if lossless, are of 8 and in a reversible transform
+  bool interleaves_samples = false;  // of JPEG-LS, in its first scan
 };
 
 // Reads the markers in front of the first scan.
@@ -33,7 +35,9 @@ JpegFacts inspect_jpeg(Bytes jpeg) noexcept;
 // like one. Reads all of the data.
 bool has_end_marker(Bytes jpeg) noexcept;
 
-// Whether it is one of the lossless processes.
+// Whether it is JPEG-LS (ITU-T T.87), which has the markers of JPEG and a process of its own.
+bool is_jpeg_ls(const JpegFacts& facts) noexcept;
+// Whether it is one of the lossless processes, or JPEG-LS.
 bool is_lossless(const JpegFacts& facts) noexcept;
 // Whether it holds transformed samples of other than 8 bits, which neither libjpeg-turbo (as commonly built) nor FFmpeg
 // decodes. FFmpeg returns noise for them without an error.

@@ -19,7 +19,9 @@ extern "C" {
 #include <vector>
 
 #include "av/check.h"
+#include "av/library.h"
 #include "av/log.h"
+#include "base/sniff.h"
 #include "media/access.h"
 #include "media/declared_size.h"
 #include "media/packets.h"
@@ -249,6 +251,13 @@ void Input::fail_unless_opened(int code, const av::LogCapture& said) const {
     return;
   }
   fail_if_empty();
+  std::array<std::uint8_t, kSniffedBytes> start{};
+  if (io_state_->io && sniff_format(io_state_->io->start(start)) == "HEIF") {
+    throw Error(ErrorKind::kOpen, kOpen,
+                "it looks like HEIF, whose items FFmpeg " + av::version() +
+                    " does not demux: load_image and load_image_batch read it")
+        .in(name_);
+  }
   const bool is_missing = code == AVERROR(ENOENT) && !io_state_->io;
   const ErrorKind kind = is_missing                             ? ErrorKind::kSourceNotFound
                          : code == AVERROR_OPTION_NOT_FOUND ? ErrorKind::kDemux

@@ -8,9 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "base/sniff.h"
 #include "image/exif.h"
+#include "image/heif.h"
 #include "image/orientation.h"
 #include "media/decode.h"
 #include "media/demuxer.h"
@@ -77,11 +79,26 @@ Frames demux_and_decode(const ImageSource& source, const std::optional<Bytes>& d
   return decode_packets(demuxer.demux(MediaType::kImage, std::nullopt, std::nullopt), filter, decode, std::nullopt);
 }
 
+// libheif has neither a demuxer nor a decoder of FFmpeg's. FFmpeg has them from version 7 on, and would leave out how the
+// picture is put together and turned.
+void refuse_heif(const ImageSource& source, const std::optional<Bytes>& data) {
+  std::array<std::uint8_t, 4096> start{};  // the primary item is named at the front
+  const auto* path = std::get_if<std::string>(&source);
+  const Bytes first = data ? *data : path != nullptr ? read_start(*path, start) : std::get<1>(source);
+  if (sniff_format(first) == "HEIF" && inspect_heif(first).has_primary) {
+    throw Error(ErrorKind::kDecode, "decode",
+                "it is HEIF, which is not decoded by FFmpeg: leave out demux_config and decode_config");
+  }
+}
+
 Frames load(const ImageSource& source, const std::string& name, const PictureOptions& options) {
   const bool is_plain = !options.demux && !options.decode;
   const auto timeout = options.demux ? options.demux->timeout : std::nullopt;
   Buffer memory;
   const auto data = is_plain || options.orient ? read_still(source, memory, timeout) : std::nullopt;
+  if (!is_plain) {
+    refuse_heif(source, data);
+  }
   const auto description = describe(options, data);
   if (!is_plain) {
     return demux_and_decode(source, data, name, options, description);

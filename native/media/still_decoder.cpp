@@ -20,10 +20,13 @@ extern "C" {
 #include "base/sniff.h"
 #include "image/gif.h"
 #include "image/header.h"
+#include "image/heif.h"
+#include "image/jpeg_facts.h"
 #include "image/picture.h"
 #include "image/tiff.h"
 #include "image/webp.h"
 #include "media/gif_decoder.h"
+#include "media/heif_decoder.h"
 #include "media/input.h"
 #include "media/packets.h"
 #include "media/pixel_limit.h"
@@ -320,6 +323,17 @@ Still decode_with_demuxer(const ImageSource& source, std::span<const std::uint8_
   return decode_contained(*input, format, max_pixels);
 }
 
+Still decode_heif_picture(Bytes data, std::int64_t max_pixels) {
+  Still still;
+  if (const auto size = declared_size("HEIF", data)) {
+    require_pixels(size->width, size->height, max_pixels);
+    constexpr std::int64_t kCopies = 2;  // what libheif makes its picture of
+    still.lease = take_memory(size->width, kCopies * size->height);
+  }
+  still.frame = decode_heif(data, max_pixels);
+  return still;
+}
+
 }  // namespace
 
 void expect_right_pixels(std::string_view format, Bytes data, bool tolerates_end) {
@@ -333,7 +347,11 @@ void expect_right_pixels(std::string_view format, Bytes data, bool tolerates_end
 
 Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data, std::int64_t max_pixels) {
   const std::string_view format = sniff_format(data);
-  const auto codec = codec_of(format);
+  // One without a primary picture has tracks, as a movie.
+  if (format == "HEIF" && inspect_heif(data).has_primary) {
+    return decode_heif_picture(data, max_pixels);
+  }
+  auto codec = codec_of(format);
   if (!codec) {
     return decode_with_demuxer(source, data, format, max_pixels);
   }
@@ -345,6 +363,9 @@ Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data
     still.lease = take_memory(size->width, copies * size->height);
   }
   expect_right_pixels(format, data, false);
+  if (format == "JPEG" && is_jpeg_ls(inspect_jpeg(data))) {
+    codec = AV_CODEC_ID_JPEGLS;
+  }
   Buffer changed;
   Buffer unpacked;
   Bytes file = data;

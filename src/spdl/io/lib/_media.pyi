@@ -16,6 +16,15 @@ def libraries() -> list[tuple[str, tuple[int, int, int], str]]:
     The FFmpeg libraries in use: name, version, and the file each was loaded from, "" if unknown.
     """
 
+def libheif_version() -> str | None:
+    """Version of libheif; ``None`` if this build has none."""
+
+def libheif_path() -> str:
+    """File that libheif was loaded from."""
+
+def libheif_reads_hevc() -> bool:
+    """Whether libheif has a decoder for HEVC, as HEIC needs."""
+
 def libwebp_version() -> str | None:
     """Version of libwebp; ``None`` if this build has none."""
 
