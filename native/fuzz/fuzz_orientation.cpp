@@ -7,7 +7,8 @@
 #include "image/orientation.h"
 
 void fuzz(std::span<const std::uint8_t> data) {
-  for (const int orientation : {spdl::stored_orientation(data), spdl::exif_orientation(data), spdl::tiff_orientation(data)}) {
+  for (const int orientation : {spdl::stored_orientation(data), spdl::shown_orientation(spdl::exif_orientation(data)),
+                                spdl::shown_orientation(spdl::xmp_orientation(data))}) {
     if (orientation < 1 || orientation > 8) {
       std::abort();
     }
