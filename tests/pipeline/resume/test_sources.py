@@ -109,8 +109,9 @@ def test_samplers_are_iterated_from_a_position(name: str) -> None:
     assert called.call_count >= 1
 
 
-def test_the_state_before_an_item_that_is_held_back_is_kept() -> None:
-    """However many states of the source are saved after it: only that one leads back into the epoch."""
+@pytest.mark.parametrize("reads", ["reads early", "reads late"])
+def test_the_state_before_an_item_that_is_held_back_is_kept(reads: str) -> None:
+    """However many states of the source are saved after it, and while epochs before it are live: only it leads back."""
     held, gate, passed = (0, 1, 10), threading.Event(), threading.Event()
 
     def keep(item: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -127,6 +128,9 @@ def test_the_state_before_an_item_that_is_held_back_is_kept() -> None:
 
     with patch.object(_passes, "_SNAPSHOT_SHARE", 1e9):
         with stopping(make()) as pipeline:
+            pipeline.start()
+            if reads == "reads late":
+                await_event(passed)
             assert sorted(read(pipeline, 2)) == [(0, 0, 0), (0, 0, 1)]
             assert read(pipeline, 1) == [None]
             await_event(passed)

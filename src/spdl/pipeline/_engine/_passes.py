@@ -12,7 +12,6 @@ on the kind of the source:
 from __future__ import annotations
 
 import sys
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from itertools import chain
 from time import perf_counter
@@ -25,6 +24,7 @@ from spdl.resume._values import pack, unpack
 
 from ._exclusion import Exclusion
 from ._keys import Keys
+from ._snapshots import Snapshot, Snapshots
 
 if TYPE_CHECKING:
     from spdl._random._seeds import ItemPlace
@@ -42,8 +42,6 @@ SourceKind: TypeAlias = Literal["indexed", "stateful", "iterable"]
 _EXHAUSTED: Final = object()
 #: Maximum share of the time that is spent on saving states of the source.
 _SNAPSHOT_SHARE: Final = 0.01
-#: Maximum number of saved states of a source. If there are more, every other one is dropped.
-_MOST_SNAPSHOTS: Final = 64
 
 
 class Plan(NamedTuple):
@@ -61,14 +59,6 @@ class Plan(NamedTuple):
     order: Sequence[int] | None
     document: dict[str, Any]
     num_lost: int = 0  #: number of lost positions, for a source that refills
-
-
-class Snapshot(NamedTuple):
-    """The state of a source before an item. At the end of a pass, it is the state of the next epoch."""
-
-    epoch: int
-    next_index: int  # of that item
-    state: dict[str, Any]
 
 
 class CapturedSource(NamedTuple):
@@ -127,7 +117,7 @@ class Passes:
         self.next_epoch = 0
         self.plans: dict[int, Plan] = {}  # by epoch
         self.entered: int | None = None  # the newest epoch that has begun
-        self.snapshots: deque[Snapshot] = deque()
+        self.snapshots = Snapshots()
         self.next_snapshot = 0.0
         if callable(getattr(type(source), "set_epoch", None)):
             self.set_epoch = source.set_epoch
@@ -405,16 +395,8 @@ class Passes:
         now = perf_counter()
         self.next_snapshot = now + (now - began) / _SNAPSHOT_SHARE
         with self.engine.lock:
-            snapshots, positions = self.snapshots, self.positions
             # ``next_epoch`` is the epoch of the next pass; the current pass has begun.
-            snapshots.append(Snapshot(self.next_epoch - (not is_end), index, state))
-            epoch, low = positions.epoch, positions.low
-            while len(snapshots) > 1 and (
-                snapshots[0].epoch < epoch or (snapshots[1].epoch == epoch and snapshots[1].next_index <= low)
-            ):
-                snapshots.popleft()
-            if len(snapshots) > _MOST_SNAPSHOTS:
-                self.snapshots = deque(list(snapshots)[::2])
+            self.snapshots.add(Snapshot(self.next_epoch - (not is_end), index, state), self.positions)
 
     # -- under the lock
 
@@ -427,7 +409,7 @@ class Passes:
             positions.epoch,
             self.entered,
             list(self.plans.values()),
-            list(self.snapshots),
+            list(self.snapshots.saved),
             {} if self.refill is None else dict(self.refill.lost),
         )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from spdl._reports import name_of
 from spdl.pipeline._engine._passes import CapturedSource, Plan
+from spdl.pipeline._engine._snapshots import snapshot_before
 from spdl.pipeline._engine._stages import AggregateStage, SourceNode
 from spdl.resume._document import decode, describe_difference, encode
 from spdl.resume._errors import ResumeError
@@ -218,10 +219,7 @@ def _epoch_document(
     holes = numbers_to_json(own, start)
     low = own[0] if own else indices.stop
     # At the end, the state is the one from which the next epoch begins.
-    own_epoch = number + ended
-    saved = next(
-        (each for each in reversed(captured.snapshots) if each.epoch == own_epoch and each.next_index <= low), None
-    )
+    saved = snapshot_before(captured.snapshots, number + ended, low)
     iterator = None
     if saved is not None:
         iterator = {"position": saved.next_index - start, **saved.state}
