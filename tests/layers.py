@@ -371,7 +371,7 @@ ENGINE_ROWS = [
     ("_ticket",),
     ("_places",),
     ("_failures", "_remote_calls"),
-    ("_counters", "_frames", "_isolated_workers", "_lock", "_origin", "_positions", "_region_workers"),
+    ("_counters", "_frames", "_isolated_workers", "_lock", "_origin", "_positions", "_region_workers", "_snapshots"),
 ]
 
 #: An import circle of so many files is allowed: two halves of one concept.
