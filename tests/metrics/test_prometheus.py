@@ -61,6 +61,19 @@ def test_values_are_those_of_the_statistics(registry: Any) -> None:
     assert value("spdl_channel_capacity", keep) == 2
 
 
+def test_a_sink_that_nobody_reads_is_not_starved(registry: Any) -> None:
+    """Its time counts while a reader waits, as that of the consumer does."""
+    pipeline = PipelineBuilder().add_source(range(10), continuous=True).add_sink().build()
+    sink = {"pipeline": number_of(pipeline), "stage": "sink", "stage_id": "1"}
+    with pipeline.auto_stop():
+        assert registry.get_sample_value("spdl_stage_starved_seconds_total", sink) == 0
+        assert registry.get_sample_value("spdl_stage_starved_seconds_total", sink) == 0
+        list(pipeline)
+    stats = pipeline.stats()
+    assert registry.get_sample_value("spdl_stage_starved_seconds_total", sink) == stats.stages[-1].starved
+    assert stats.stages[-1].starved == pytest.approx(stats.consumer_wait)
+
+
 def test_substitutes_and_parts_that_are_missing_are_counted(registry: Any) -> None:
     """Apart from failures: what was replaced by ``on_error``, and what calls left out."""
     builder = PipelineBuilder().add_source(range(10)).pipe(odd, name="keep", on_error=lambda item, error: -item)

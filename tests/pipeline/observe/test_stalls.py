@@ -1,15 +1,19 @@
 """``build(stall_timeout=)``: what counts as a stall, what is reported, and what readers get."""
 
 import asyncio
+import json
 import logging
 import os
 import threading
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from spdl.pipeline import Pipeline, PipelineBuilder, StallError
+from spdl.pipeline._engine import _stalls
 from spdl.pipeline._engine._core import EngineState
 from spdl.pipeline._engine._stalls import LivedClock, StallWatch
 from tests.support.child import run_child
@@ -183,6 +187,38 @@ def test_without_native_code_long_gaps_count_little() -> None:
 
 
 # -- real pipelines
+
+
+@pytest.mark.parametrize("waits_before", [False, True], ids=["reads late", "pauses"])
+def test_a_trainer_that_does_not_read_is_no_stall(waits_before: bool) -> None:
+    """An hour in which it builds its model or evaluates it, before its first read or after one that had to wait."""
+    gate, now, errors = threading.Event(), 0.0, list[StallError]()
+
+    def wait_for_gate(item: int) -> int:
+        gate.wait(TIMEOUT)
+        return item
+
+    pipeline = PipelineBuilder().add_source(range(9), continuous=True).pipe(wait_for_gate).add_sink(3).build()
+    engine: Any = pipeline._engine
+    engine.fail_stalled = errors.append
+    clock = Clock()
+    watch = StallWatch(engine, 10.0, True, lambda _: "the report", lambda: clock)
+    with pipeline.auto_stop(), patch.object(_stalls, "perf_counter", lambda: perf_counter() + now):
+        if waits_before:
+            with pytest.raises(TimeoutError):
+                pipeline.get_item(timeout=0)
+        gate.set()
+        if waits_before:
+            assert pipeline.get_item(timeout=TIMEOUT) == 0
+        watch.start()
+        for _ in range(10):  # several: what moves meanwhile is no stall either
+            watch.look()
+            now += 3600
+            clock.now += 3600
+        stats = pipeline.stats()
+        assert stats.stages[-1].starved == pytest.approx(stats.consumer_wait)
+        assert stats.to_dict()["spdl/sink/starved"] == json.loads(stats.to_json())["stages"][-1]["starved"]
+    assert errors == []
 
 
 def stalling(op: Callable[[int], Any], **options: Any) -> Pipeline[Any]:

@@ -84,9 +84,9 @@ class Engine(Core):
     # taken for good.
 
     def _begin_starved(self, now: float) -> None:
-        """Under the lock: all nodes with an input lack it."""
+        """Under the lock: all nodes with an input lack it. The sink does so only while a reader waits."""
         for node in self.nodes:
-            if node.inboxes:
+            if node.inboxes and node is not self.sink:
                 node.counters.begin_starved(now)
 
     def _start_lanes(self, timeout: float | None) -> bool:
