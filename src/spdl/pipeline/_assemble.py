@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ._observe._queues import AsyncQueue
     from ._provenance._log import ProvenanceLog
     from ._quarantine import FailureEvent
-    from .defs import Exclude
+    from .defs import SourceConfig
 
 __all__ = ["BuildOptions", "assemble"]
 
@@ -127,7 +127,7 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
             report_failure=_count_only if options.is_measured else _log_failed_item,
             start_isolated=_start_isolated,
             make_region_workers=make_region_workers,
-            make_exclusion=_make_exclusion,
+            make_exclusion=partial(_make_exclusion, options.quarantine),
         ),
     )
     engine.judges_stages = not options.is_measured
@@ -165,7 +165,7 @@ def _open_log(cfg: PipelineConfig[Any], engine: Engine, options: BuildOptions) -
 
 
 def _watch_failures(engine: Engine, options: BuildOptions) -> None:
-    from ._quarantine import FailureWatcher, QuarantineFile  # imported late: few pipelines need it
+    from ._quarantine import FailureWatcher, QuarantineFile, size_of  # imported late: few pipelines need it
 
     if options.on_failure is not None and not callable(options.on_failure):
         raise TypeError(f"on_failure must be a function of a FailureEvent, got {options.on_failure!r}")
@@ -173,16 +173,18 @@ def _watch_failures(engine: Engine, options: BuildOptions) -> None:
         raise TypeError("on_failure must not be an async function: nothing would await it")
     file = None
     if options.quarantine is not None:
-        ranks = (node.passes.rank for node in engine.nodes if isinstance(node, SourceNode) and node.passes.world > 1)
-        file = QuarantineFile(fspath(options.quarantine), next(ranks, None))
+        sources = [node for node in engine.nodes if isinstance(node, SourceNode)]
+        ranks = (node.passes.rank for node in sources if node.passes.world > 1)
+        sizes = {node.number: size_of(node.iterable) for node in sources}
+        file = QuarantineFile(fspath(options.quarantine), next(ranks, None), sizes)
         engine.on_ended.append(file.close)
     engine.failure_watchers.append(FailureWatcher(engine, options.on_failure, file))
 
 
-def _make_exclusion(given: Exclude[Any]) -> Callable[[Any], bool]:
+def _make_exclusion(quarantine: str | PathLike[str] | None, source: SourceConfig[Any]) -> Callable[[Any], bool]:
     from ._quarantine import exclusion  # imported late: few pipelines need it
 
-    return exclusion(given)
+    return exclusion(source.exclude, source.exclude_keys, source.source, quarantine)
 
 
 def _num_threads(given: int | None) -> int:

@@ -94,29 +94,36 @@ class PipelineBuilder(Generic[T, U]):
         *,
         continuous: bool = False,
         exclude: Exclude[Any] | None = None,
+        exclude_keys: Iterable[int | str | PathLike[str]] | None = None,
+        epochs: int | None = None,
     ) -> "PipelineBuilder[S, S]":
         """Set the source.
 
         .. code-block:: python
 
             PipelineBuilder().add_source(sorted(Path("photos").glob("*.jpg")))
-            PipelineBuilder().add_source(DistributedKeyedSampler(1000), continuous=True)  # each ``for`` is an epoch
+            PipelineBuilder().add_source(DistributedKeyedSampler(1000), epochs=90)  # each ``for`` is an epoch
 
         Args:
             source: Iterable or async iterable of items. A sync iterable is read by a dedicated thread and may block.
             continuous: Whether to iterate the source repeatedly. Each pass is an epoch, and each iterator of the
-                pipeline covers one epoch.
-            exclude: Items to leave out: the path of a quarantine file (see :meth:`build`), keys (numbers, texts or
-                paths, to which items are compared), or a function that takes an item and returns whether to leave it
+                pipeline covers one epoch. The source does not stop between epochs: it works on the next one before it
+                is asked for.
+            exclude: Items to leave out: the path of a quarantine file (see :meth:`build`) or a pattern such as
+                ``"bad-*.jsonl"``; a list of these; or a function that takes an item and returns whether to leave it
                 out. Excluded items keep their positions: they are consumed, and counted as dropped by the source.
+            exclude_keys: Keys of items to leave out: numbers, texts or paths, to which items are compared.
+            epochs: Number of epochs. Makes the source continuous, and the pipeline ends after the last one, so nothing
+                is loaded that nobody asked for. A resumed pipeline counts the epochs of the earlier runs too.
 
         Raises:
-            ValueError: ``source`` is not iterable, or a source is already set.
-            TypeError: ``exclude`` is none of these.
+            ValueError: ``source`` is not iterable, or is to be iterated repeatedly and is an iterator; a source is
+                already set; or ``epochs`` is not positive.
+            TypeError: ``exclude``, ``exclude_keys`` or ``epochs`` is none of these.
         """
         if self._source is not None:
             raise ValueError(f"a source is set already: {self._source!r}; use Merge to join several")
-        self._source = SourceConfig(source, continuous, exclude)
+        self._source = SourceConfig(source, continuous, exclude, exclude_keys, epochs)
         return cast("PipelineBuilder[S, S]", self)
 
     # A function that returns an iterator is taken for a generator function, which it nearly always is.

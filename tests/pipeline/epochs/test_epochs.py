@@ -84,11 +84,10 @@ def test_an_iterator_dropped_at_the_last_item_leaves_an_empty_rest() -> None:
 
 
 def test_the_source_is_iterated_once_per_epoch() -> None:
-    """``__iter__`` is called again for each; a source that is its own iterator gives empty epochs when it has ended."""
+    """``__iter__`` is called again for each."""
     source = Counting(2)
     epochs(continuous(source), 3)
     assert source.num_epochs >= 3
-    assert epochs(continuous(iter([1, 2])), 3) == [[1, 2], [], []]
 
 
 def test_the_next_epoch_is_prefetched() -> None:

@@ -279,9 +279,8 @@ def test_excluded_items_are_consumed_and_counted() -> None:
         (lambda item: item % 3 == 0, [1, 2, 4, 5]),
         ({0, 5}, [1, 2, 3, 4]),
         (iter([1]), [0, 2, 3, 4, 5]),
-        ([], [0, 1, 2, 3, 4, 5]),
         (range(6), []),
-        (["1"], [0, 1, 2, 3, 4, 5]),
+        (["1", 1], [0, 2, 3, 4, 5]),
     ],
 )
 def test_what_may_be_excluded(exclude: Any, left: list[int]) -> None:
@@ -333,11 +332,12 @@ def test_a_resumed_pipeline_goes_on_past_them(source: Any) -> None:
     assert list(second) == [4, 6, 7]
 
 
-def test_a_missing_file_excludes_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pattern", ["bad.jsonl", "bad*.jsonl"])
+def test_the_file_of_this_run_may_be_missing(pattern: str, tmp_path: Path) -> None:
     """Nothing has failed yet: the same file may be ``quarantine`` and ``exclude`` from the first run on."""
     path = tmp_path / "bad.jsonl"
     for expected in ([0, 2], [0, 2]):
-        builder = PipelineBuilder().add_source(range(4), exclude=path).pipe(odd_fails).add_sink()
+        builder = PipelineBuilder().add_source(range(4), exclude=tmp_path / pattern).pipe(odd_fails).add_sink()
         assert run(builder, quarantine=path) == expected
     assert len(lines_of(path)) == 2
 

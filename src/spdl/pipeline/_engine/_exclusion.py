@@ -38,6 +38,7 @@ class Exclusion:
             while True:
                 value = next(iterator, _EXHAUSTED)
                 if value is _EXHAUSTED:
+                    self.end_pass()
                     return
                 if self.excludes(value):
                     self.consume_next()
@@ -55,9 +56,15 @@ class Exclusion:
                     self.consume_next()
                 else:
                     yield value
+            self.end_pass()
         finally:
             if (aclose := getattr(iterator, "aclose", None)) is not None:
                 await aclose()
+
+    def end_pass(self) -> None:
+        """Tell the function that it has seen all items of the source, if it wants to know."""
+        if not self.engine.is_resumed and (end_pass := getattr(self.excludes, "end_pass", None)) is not None:
+            end_pass()
 
     def consume_next(self) -> None:
         """Issue the next position and consume it at once."""

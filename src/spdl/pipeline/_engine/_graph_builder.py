@@ -22,7 +22,7 @@ from ._failures import FailureReporter
 from ._lanes import JobQueue, LoopLane, PoolLane, TimedJobQueue
 
 if TYPE_CHECKING:
-    from spdl.pipeline.defs import Exclude, MaxFailures, PipelineConfig, Region
+    from spdl.pipeline.defs import MaxFailures, PipelineConfig, Region, SourceConfig
 
     from ._core import Core
     from ._isolated_workers import StartIsolated
@@ -52,7 +52,7 @@ class GraphOptions:
     report_failure: FailureReporter
     start_isolated: StartIsolated
     make_region_workers: Callable[[Region, StageInfo], RegionWorkers]
-    make_exclusion: Callable[[Exclude[Any]], Callable[[Any], bool]]
+    make_exclusion: Callable[[SourceConfig[Any]], Callable[[Any], bool]]
 
 
 #: ``add(graph, config, capacity)`` adds the source or merge of a pipeline, and returns its output channel.

@@ -82,12 +82,16 @@ class Passes:
         "entered",
         "exclusion",
         "first_epoch",
+        "first_of_all",
         "get_at",
         "given",
         "is_continuous",
+        "is_iterator",
         "is_watched",
         "keys",
         "kind",
+        "last_start",
+        "limit",
         "next_epoch",
         "next_snapshot",
         "number",
@@ -103,11 +107,17 @@ class Passes:
         "world",
     )
 
-    def __init__(self, engine: Core, number: int, source: Any, *, is_continuous: bool) -> None:
+    def __init__(
+        self, engine: Core, number: int, source: Any, *, is_continuous: bool, limit: int | None = None
+    ) -> None:
         self.engine = engine
         self.number = number
         self.source = source
         self.is_continuous = is_continuous
+        self.limit = limit  # number of passes, those before a resume included
+        self.first_of_all = 0  # number of the first epoch of all runs
+        self.is_iterator = hasattr(type(source), "__next__") or hasattr(type(source), "__anext__")
+        self.last_start = 0  # the index at which the newest pass began
         self.kind: SourceKind = "iterable"
         self.is_watched = False  # whether to look for states of the source or its iterators, and save them
         self.owner: Any = None  # the object that has the state: the source or its iterator; ``None``: there is no state
@@ -139,6 +149,7 @@ class Passes:
         """Number the epochs from the source's epoch, if it has one. Called before the first pass."""
         epoch = getattr(self.source, "epoch", None) if self.set_epoch is not None else None
         self.next_epoch = self.positions.epoch = epoch if type(epoch) is int else self.first_epoch
+        self.first_of_all = self.next_epoch
 
     def resume(self, plans: list[Plan]) -> None:
         """Continue with these passes, and then with the next one. Under the lock, before the start."""
@@ -147,6 +158,29 @@ class Passes:
         self.next_epoch = self.positions.epoch = plans[0].epoch
 
     # -- beginning a pass
+
+    def has_next(self) -> bool:
+        """Return whether another pass follows.
+
+        Raises:
+            PipelineError: The source is an iterator, and is exhausted.
+        """
+        if self.entered is None:
+            if not self.plans:
+                self.number_epochs()
+        elif not self.is_continuous:
+            return False
+        else:
+            self.check_gave_items()
+        return self.limit is None or self.next_epoch < self.first_of_all + self.limit
+
+    def check_gave_items(self) -> None:
+        """Check that an iterator has begun anew: one that can be read only once gives nothing in its second pass."""
+        if self.is_iterator and 0 < self.positions.next_index == self.last_start:
+            raise PipelineError(
+                f"the continuous source {name_of(self.source)} gave no item in epoch {self.entered}: it is an "
+                "iterator, and can be iterated only once. Give an object that makes a new iterator for each iter()"
+            )
 
     def begin(self) -> Iterator[Any]:
         """Return the iterator of the next pass. Not under the lock: runs user code."""
@@ -186,6 +220,7 @@ class Passes:
 
     def enter(self) -> tuple[Plan | None, int]:
         """Record that the next pass begins, and pass its epoch to the source."""
+        self.last_start = self.positions.next_index
         if self.entered is None and not self.plans:
             self.number_epochs()
         epoch = self.next_epoch

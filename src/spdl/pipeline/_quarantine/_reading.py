@@ -28,6 +28,7 @@ class QuarantinedItem:
         error: Name of the class of the exception.
         message: Its text.
         line: The line as it is in the file.
+        size: If the keys are indices, the number of items that the source had; ``None``: not known.
     """
 
     keys: tuple[Key, ...]
@@ -35,6 +36,7 @@ class QuarantinedItem:
     error: str
     message: str
     line: str
+    size: int | None = None
 
     @property
     def key(self) -> Key:
@@ -75,8 +77,9 @@ def _item_of(line: str) -> QuarantinedItem | None:
         if not all(key is None or type(key) in (int, str) for key in keys):
             return None
         stage, error, message = values["stage"], values["error"], values["message"]
+        size = values.get("size")
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     if not all(isinstance(each, str) for each in (stage, error, message)):
         return None
-    return QuarantinedItem(keys, stage, error, message, line.rstrip("\n"))
+    return QuarantinedItem(keys, stage, error, message, line.rstrip("\n"), size if type(size) is int else None)

@@ -18,6 +18,7 @@ from spdl._reports import cause_of, log, name_of, text_of
 from spdl.pipeline._line_file import LineFile
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
 
     from ._event import FailureEvent
@@ -40,19 +41,21 @@ class QuarantineFile:
     Args:
         path: The file.
         rank: Rank of this process; ``None``: that of the launcher (``RANK``, ``SLURM_PROCID``), or 0.
+        sizes: By source, the number of items that its indices refer to; ``None``: unknown.
     """
 
-    def __init__(self, path: str, rank: int | None) -> None:
+    def __init__(self, path: str, rank: int | None, sizes: Mapping[int, int | None]) -> None:
         self._file = LineFile(path, "quarantine file")
         rank = _rank_of_process() if rank is None else rank
         self._head = f'"run":"{os.urandom(4).hex()}","rank":{rank}'
+        self._sizes = sizes
         self._second = 0, ""  # the newest second, and the same as text
         self._was_logged = False
 
     def write(self, event: FailureEvent) -> None:
         """Append a line. Never raises."""
         try:
-            self._file.append(_line_of(event, self._head, self._time()))
+            self._file.append(_line_of(event, self._head, self._time(), self._sizes))
         except Exception as exc:  # noqa: BLE001 - a full disk, or an exception that cannot be shown
             if not self._was_logged:
                 self._was_logged = True
@@ -80,7 +83,7 @@ def _rank_of_process() -> int:
     return 0
 
 
-def _line_of(event: FailureEvent, head: str, time: str) -> bytes:
+def _line_of(event: FailureEvent, head: str, time: str, sizes: Mapping[int, int | None]) -> bytes:
     """Return the line of a failure. Formatted by hand: the ``json`` module would take twice as long."""
     error, origin = event.error, event.origin
     items = () if origin is None else origin.items
@@ -96,6 +99,8 @@ def _line_of(event: FailureEvent, head: str, time: str) -> bytes:
     name = error.type_name if isinstance(error, RemoteOpError) else name_of(error)
     worker = event.worker if "pid" in event.worker else f"{event.worker} (pid {os.getpid()})"
     source = f',"source":{items[0].source}' if any(item.source for item in items) else ""
+    if items and type(items[0].item) is int and (size := sizes.get(items[0].source)) is not None:
+        source += f',"size":{size}'
     return (
         f'{{"v":{VERSION},"time":"{time}",{head},"epoch":{epoch},"position":{position},"key":{key},'
         f'"stage":{_quoted(event.stage)},"item":{_quoted(event.item_repr)},'

@@ -214,6 +214,7 @@ class _Conversation:
         )
         self.pipeline = assemble(config, options)
         self.drain = self.received.drain = RegionReader(self.pipeline._engine)
+        self.drain.source.passes.is_iterator = False  # its epochs may be empty: those of the sender are
         self.pipeline.start()
 
     # -- on the main thread

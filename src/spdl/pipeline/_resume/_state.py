@@ -151,6 +151,8 @@ class Resuming:
         rng_epoch = document.get("rng_epoch")
         if rng_epoch is not None and type(rng_epoch) is not int:
             raise ResumeError(f"cannot load the state: its epoch of random numbers is {rng_epoch!r}; it is damaged")
+        for source in self._sources:
+            source.node.passes.number_epochs()  # the epochs that are limited are counted from the first one
         with self._engine.lock:
             for source, own in zip(self._sources, plans, strict=True):
                 source.node.passes.resume(own)

@@ -1,18 +1,27 @@
 """The source of a pipeline's items."""
 
+import itertools
+import sys
 from collections.abc import AsyncIterable, Callable, Iterable
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
+from ._arguments import as_positive_int
 from ._repr import describe_object, describe_source
 
 __all__ = ["Exclude", "SourceConfig"]
 
 T = TypeVar("T")
 
-#: The items to leave out: a quarantine file, their keys, or a function of an item that returns whether to leave it out.
-Exclude: TypeAlias = str | PathLike[str] | Iterable[int | str | PathLike[str]] | Callable[[T], bool]
+#: The key of an item: an item that is a number, a text or a path.
+_Key: TypeAlias = int | str | PathLike[str]
+#: The items to leave out: a quarantine file or several, their keys, or a function of an item that returns whether to
+#: leave it out.
+Exclude: TypeAlias = str | PathLike[str] | Iterable[_Key] | Callable[[T], bool]
+
+#: Iterators of the standard library that never end.
+_ENDLESS: Final = (itertools.count, itertools.cycle)
 
 
 @dataclass(frozen=True, repr=False)
@@ -22,19 +31,26 @@ class SourceConfig(Generic[T]):
     Args:
         source: Iterable or async iterable of items. If it is both, the pipeline uses ``__aiter__``.
         continuous: Whether to iterate it repeatedly. Each pass is an epoch.
-        exclude: Items to leave out: the path of a quarantine file (see ``build(quarantine=...)``), read when the
-            pipeline is built; numbers, texts or paths, to which items are compared; or a function that takes an item
-            and returns whether to leave it out. Excluded items keep their positions: they are consumed, and counted as
+        exclude: Items to leave out: the path of a quarantine file (see ``build(quarantine=...)``) or a pattern such as
+            ``"bad-*.jsonl"``; a list of these; or a function that takes an item and returns whether to leave it out.
+            The files are read when the pipeline is built. In a list, texts and paths that neither end in ``.jsonl``
+            nor contain a wildcard are keys. Excluded items keep their positions: they are consumed, and counted as
             dropped by the source.
+        exclude_keys: Keys of items to leave out: numbers, texts or paths, to which items are compared.
+        epochs: Number of passes; after the last one, the pipeline ends. Makes the source continuous. ``None``: no
+            limit, so the source works on the next epoch before it is asked for.
 
     Raises:
-        ValueError: ``source`` has neither ``__iter__`` nor ``__aiter__``.
-        TypeError: ``exclude`` is none of these.
+        ValueError: ``source`` has neither ``__iter__`` nor ``__aiter__``; it is to be iterated repeatedly, and can be
+            iterated only once; or ``epochs`` is not positive.
+        TypeError: ``exclude``, ``exclude_keys`` or ``epochs`` is none of these.
     """
 
     source: Iterable[T] | AsyncIterable[T]
     continuous: bool = False
     exclude: Exclude[T] | None = None
+    exclude_keys: Iterable[_Key] | None = None
+    epochs: int | None = None
 
     def __post_init__(self) -> None:
         # iter() and aiter() look at the class, not the object; a class itself, such as `list`, is not iterable.
@@ -45,18 +61,46 @@ class SourceConfig(Generic[T]):
             else:
                 given = f"an object of type {cls.__qualname__}"
             raise ValueError(f"source must have __iter__ or __aiter__, got {given}")
+        if self.epochs is not None:
+            object.__setattr__(self, "epochs", as_positive_int("epochs", self.epochs))
+            object.__setattr__(self, "continuous", True)
+        if self.continuous and self.epochs != 1:
+            self._check_repeatable()
         self._check_exclude(self.exclude)
+        self._check_keys(self.exclude_keys)
+
+    def _check_repeatable(self) -> None:
+        """Refuse iterators of the standard library. Others are refused when a pass after the first gives nothing."""
+        cls = type(self.source)
+        is_iterator = hasattr(cls, "__next__") or hasattr(cls, "__anext__")
+        if is_iterator and cls.__module__.partition(".")[0] in sys.stdlib_module_names and cls not in _ENDLESS:
+            raise ValueError(
+                f"a continuous source must be iterable repeatedly, and an object of type {cls.__qualname__} can be "
+                "iterated only once, so all epochs after the first would be empty: give an object that makes a new "
+                "iterator for each iter(), such as a list, a sampler, or a class with __iter__"
+            )
+
+    @staticmethod
+    def _check_keys(given: Any) -> None:
+        if given is None or (isinstance(given, Iterable) and not isinstance(given, str | bytes | PathLike)):
+            return
+        raise TypeError(
+            f"exclude_keys must be an iterable of keys, such as a list, got {given!r} of type "
+            f"{type(given).__qualname__}"
+        )
 
     @staticmethod
     def _check_exclude(given: Any) -> None:
         if given is None or isinstance(given, str | PathLike | Iterable) or callable(given):
             return
         raise TypeError(
-            "exclude must be the path of a quarantine file, an iterable of keys, or a function of an item, "
+            "exclude must be the path of a quarantine file, a list of paths or keys, or a function of an item, "
             f"got {given!r} of type {type(given).__qualname__}"
         )
 
     def __repr__(self) -> str:
         continuous = ", continuous=True" if self.continuous else ""
         exclude = "" if self.exclude is None else f", exclude={describe_object(self.exclude)}"
-        return f"SourceConfig(source={describe_source(self.source)}{continuous}{exclude})"
+        keys = "" if self.exclude_keys is None else f", exclude_keys={describe_object(self.exclude_keys)}"
+        epochs = "" if self.epochs is None else f", epochs={self.epochs}"
+        return f"SourceConfig(source={describe_source(self.source)}{continuous}{exclude}{keys}{epochs})"

@@ -22,7 +22,14 @@ def add_source(graph: GraphBuilder, config: SourceConfig[Any], capacity: int) ->
     engine = graph.engine
     info = graph.info("src")
     wiring = graph.wire(info, "source", capacity)
-    node = SourceNode(engine, info, config.source, continuous=config.continuous, number=graph.num_sources)
+    node = SourceNode(
+        engine,
+        info,
+        config.source,
+        continuous=config.continuous,
+        number=graph.num_sources,
+        num_epochs=config.epochs,
+    )
     graph.num_sources += 1
     if (replace := replacement_of(config.source)) is not None:
         if node.shares_ledger:
@@ -31,8 +38,8 @@ def add_source(graph: GraphBuilder, config: SourceConfig[Any], capacity: int) ->
                 "them must replace an item. Use it alone, or spdl.source.KeyedMix over the datasets"
             )
         graph.refill = node.refill(replace)
-    if config.exclude is not None:
-        node.passes.exclude(graph.options.make_exclusion(config.exclude), node.counters)
+    if config.exclude is not None or config.exclude_keys is not None:
+        node.passes.exclude(graph.options.make_exclusion(config), node.counters)
     engine.places.sources.append(node.passes)
     out = Channel(capacity)
     graph.add(node, [], [out], wiring)

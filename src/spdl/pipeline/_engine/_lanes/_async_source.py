@@ -26,7 +26,8 @@ async def iterate_async_source(lane: AsyncLane, node: SourceNode) -> None:
     task = asyncio.current_task()
     assert task is not None
     try:
-        while await _one_pass(lane, node, waiter) and node.continuous:
+        goes_on = node.passes.has_next() and await _one_pass(lane, node, waiter)
+        while goes_on and node.continuous and node.passes.has_next():
             if not await waiter.wait():
                 break
             with engine.lock:
@@ -35,6 +36,7 @@ async def iterate_async_source(lane: AsyncLane, node: SourceNode) -> None:
                 node.end_pass(perf_counter())
             if not await waiter.wait():
                 break
+            goes_on = await _one_pass(lane, node, waiter)
     except asyncio.CancelledError as exc:
         if not node.ended:
             error = PipelineError(f"the async source {name_of(node.iterable)} was cancelled from inside")

@@ -159,13 +159,15 @@ class SourceLane(Lane):
         node, engine = self.node, self.engine
         error: BaseException | None = None
         try:
-            while (yield from self._one_pass(thread)) and node.continuous:
+            goes_on = node.passes.has_next() and (yield from self._one_pass(thread))
+            while goes_on and node.continuous and node.passes.has_next():
                 with engine.lock:
                     if not (yield from self._wait_for_room(thread)) or node.ended:
                         break
                     node.end_pass(perf_counter())
                     if not (yield from self._wait_for_room(thread)):
                         break
+                goes_on = yield from self._one_pass(thread)
         except BaseException as exc:  # user code: its error fails the stage
             if self._is_collected:
                 raise

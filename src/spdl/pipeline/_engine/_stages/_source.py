@@ -44,14 +44,23 @@ class SourceNode(Node):
 
     runs_on = "source"
 
-    def __init__(self, engine: Core, info: StageInfo, iterable: Any, *, continuous: bool, number: int) -> None:
+    def __init__(
+        self,
+        engine: Core,
+        info: StageInfo,
+        iterable: Any,
+        *,
+        continuous: bool,
+        number: int,
+        num_epochs: int | None = None,
+    ) -> None:
         super().__init__(engine, info)
         self.iterable = iterable
         self.loop: AsyncLane | None = None  # iterates an async source
         self.helped: CallLane | None = None  # the lane whose calls the source's thread may run
         self.continuous = continuous
         self.number = number
-        self.passes = Passes(engine, number, iterable, is_continuous=continuous)
+        self.passes = Passes(engine, number, iterable, is_continuous=continuous, limit=num_epochs)
         self.positions = engine.ledger.sources[number]
         self.shares_ledger = len(engine.ledger.sources) > 1
         self.position_class = SourcePosition
