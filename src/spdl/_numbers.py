@@ -10,7 +10,16 @@ import math
 import operator
 from typing import Final
 
-__all__ = ["as_finite", "as_int", "as_interval", "as_seconds", "as_timeout"]
+__all__ = [
+    "as_finite",
+    "as_float",
+    "as_int",
+    "as_interval",
+    "as_positive_int",
+    "as_seconds",
+    "as_timeout",
+    "int_or_none",
+]
 
 #: Upper bound of timeouts, in seconds (about 30 years): the operating system's waits do not accept more.
 _LONGEST: Final = 1e9
@@ -30,6 +39,29 @@ def as_int(name: str, value: object) -> int:
     raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__qualname__}")
 
 
+def as_positive_int(name: str, value: object) -> int:
+    """Return ``value`` as a number of things, at least one.
+
+    Raises:
+        TypeError: ``value`` is not an integer; the message contains ``name``.
+        ValueError: ``value`` is not positive.
+    """
+    number = as_int(name, value)
+    if number < 1:
+        raise ValueError(f"{name} must be >= 1, got {number}")
+    return number
+
+
+def int_or_none(value: object) -> int | None:
+    """Return ``value`` as an ``int``; ``None`` if it is no integer. For attributes of objects of others."""
+    if type(value) is int:
+        return value
+    try:
+        return as_int("value", value)
+    except Exception:  # noqa: BLE001 - of the user's class
+        return None
+
+
 def as_finite(name: str, value: object) -> float:
     """Return ``value`` as a finite ``float``. Accepts other real number types, but not ``bool`` or text.
 
@@ -37,7 +69,7 @@ def as_finite(name: str, value: object) -> float:
         TypeError: ``value`` is not a number; the message contains ``name``.
         ValueError: ``value`` is not finite.
     """
-    number = _as_float(name, value)
+    number = as_float(name, value)
     if not math.isfinite(number):
         raise ValueError(f"{name} must be finite, got {number}")
     return number
@@ -56,7 +88,7 @@ def as_seconds(name: str, value: object, *, positive: bool = False, may_be_infin
         TypeError: ``value`` is not a number.
         ValueError: ``value`` is out of range: negative, NaN, infinite, or 0 if ``positive``.
     """
-    number = _as_float(name, value)
+    number = as_float(name, value)
     if not (number > 0 if positive else number >= 0) or (number == math.inf and not may_be_infinite):
         least = "> 0" if positive else ">= 0"
         raise ValueError(f"{name} must be {least if may_be_infinite else f'{least} and finite'}, got {number:g}")
@@ -77,7 +109,7 @@ def as_timeout(name: str, value: object, *, positive: bool = False) -> float | N
     """
     if value is None:
         return None
-    number = _as_float(name, value)
+    number = as_float(name, value)
     if not (math.isfinite(number) and (number > 0 if positive else number >= 0)):
         raise ValueError(f"{name} must be {'>' if positive else '>='} 0 seconds, or None for no limit, got {number:g}")
     return min(number, _LONGEST)
@@ -93,7 +125,12 @@ def as_interval(name: str, value: object) -> float:
     return as_finite(name, value)
 
 
-def _as_float(name: str, value: object) -> float:
+def as_float(name: str, value: object) -> float:
+    """Return ``value`` as a ``float``, which may be infinite or NaN. Accepts other real number types, but not ``bool``.
+
+    Raises:
+        TypeError: ``value`` is not a number; the message contains ``name``.
+    """
     if isinstance(value, bool) or not hasattr(type(value), "__float__"):
         raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__qualname__}")
     try:

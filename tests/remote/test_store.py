@@ -304,10 +304,10 @@ def test_wrong_values_are_refused_at_once(arguments: dict[str, object], message:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"timeout": True}, "timeout must be a number of seconds"),
-        ({"timeout": "1"}, "timeout must be a number of seconds"),
-        ({"attempts": True}, "attempts must be an integer"),
-        ({"attempts": 1.5}, "attempts must be an integer"),
+        ({"timeout": True}, "timeout must be a number, got"),
+        ({"timeout": "1"}, "timeout must be a number, got"),
+        ({"attempts": True}, "attempts must be an int, got"),
+        ({"attempts": 1.5}, "attempts must be an int, got"),
         ({"options": ["region"]}, "options must be a dict"),
     ],
 )

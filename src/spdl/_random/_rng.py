@@ -7,6 +7,8 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+from spdl._numbers import as_int
+
 from ._seeds import RngKey
 from ._splitmix import MASK
 
@@ -45,8 +47,8 @@ class Rng:
     __slots__ = ("_key", "_numpy", "_python", "_seed", "_torch")
 
     def __init__(self, seed: int, key: RngKey | None = None) -> None:
-        if not isinstance(seed, int):
-            raise TypeError(f"seed must be an int, got {seed!r} of type {type(seed).__qualname__}")
+        if type(seed) is not int:  # the usual case costs nothing
+            seed = as_int("seed", seed)
         if not 0 <= seed <= MASK:
             raise ValueError(f"seed must be in range [0, 2**64), got {seed}")
         self._seed = seed

@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+from spdl._numbers import int_or_none
 from spdl._reports import add_note, shown
 from spdl.pipeline.defs import Aggregator, Op, Pipe
 
@@ -35,8 +36,8 @@ def takes_rng(op: Op | None) -> bool:
     return parameter is not None and parameter.kind is not parameter.POSITIONAL_ONLY
 
 
-def epoch_of(source: object) -> object:
-    return getattr(source, "epoch", None) if callable(getattr(source, "set_epoch", None)) else None
+def epoch_of(source: object) -> int | None:
+    return int_or_none(getattr(source, "epoch", None)) if callable(getattr(source, "set_epoch", None)) else None
 
 
 def copy_of(aggregator: Aggregator[Any, Any]) -> Aggregator[Any, Any]:

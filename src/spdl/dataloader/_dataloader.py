@@ -5,7 +5,7 @@ from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
-from spdl._numbers import as_int, as_timeout
+from spdl._numbers import as_int, as_positive_int, as_timeout, int_or_none
 from spdl.pipeline import FailureEvent, Pipeline, PipelineBuilder, PipelineStats, Verdict
 from spdl.pipeline._epochs import rng_epoch_of, set_rng_epoch
 from spdl.pipeline._observer import Observer
@@ -230,12 +230,17 @@ class DataLoader(Generic[Source, Output]):
     ) -> None:
         self._src = src
         self._preprocessor = preprocessor
-        self._batch_size = copy_of(batch_size) if isinstance(batch_size, Aggregator) else batch_size
+        self._batch_size: int | Aggregator[Any, Any] | None
+        if isinstance(batch_size, Aggregator):
+            self._batch_size = copy_of(batch_size)
+        else:
+            number = int_or_none(batch_size)  # what is no number is refused by the pipeline's description
+            self._batch_size = batch_size if number is None else number
         self._drop_last = drop_last
         self._aggregator = aggregator
         self._transfer_fn = transfer_fn
         self._buffer_size = buffer_size
-        self._num_threads = num_threads
+        self._num_threads = as_positive_int("num_threads", num_threads)
         self._timeout = timeout
         self._max_failures = validate_max_failures(max_failures)
         self._retry = as_retry(retry)
@@ -247,21 +252,15 @@ class DataLoader(Generic[Source, Output]):
         self._output_order: OutputOrder = output_order
         if not isinstance(rng, bool):
             raise TypeError(f"rng must be a bool, got {rng!r}")
-        if isinstance(seed, bool) or not isinstance(seed, int):
-            raise TypeError(f"seed must be an int, got {seed!r}")
+        self._seed = as_int("seed", seed)
         if rng and not any(map(takes_rng, (preprocessor, aggregator, transfer_fn))):
             raise ValueError(
                 "rng=True needs a function with a parameter named 'rng', and none of the functions has one"
             )
         self._rng = rng
-        self._seed = seed
         self._next_epoch = 0  # of the random numbers
-        self._source_epoch: object = epoch_of(src)  # at the start of the last iteration, or at the last set_epoch
+        self._source_epoch = epoch_of(src)  # at the start of the last iteration, or at the last set_epoch
         self._was_told = False  # whether set_epoch was called since then
-        if isinstance(num_threads, bool) or not isinstance(num_threads, int):
-            raise TypeError(f"num_threads must be an int, got {num_threads!r}")
-        if num_threads < 1:
-            raise ValueError(f"num_threads must be >= 1, got {num_threads}")
         self._resumable: bool | Literal["best-effort"] = resumable
         check_stall_options(stall_timeout, stall_action)
         self._stall_timeout = stall_timeout
@@ -395,7 +394,7 @@ class DataLoader(Generic[Source, Output]):
         """Return the epoch for the random numbers of the next iteration; the epoch of a state, if one was loaded."""
         source_epoch = epoch_of(self._src)
         is_first = self._next_epoch == 0
-        if isinstance(source_epoch, int) and not self._was_told and (is_first or source_epoch != self._source_epoch):
+        if source_epoch is not None and not self._was_told and (is_first or source_epoch != self._source_epoch):
             self._next_epoch = source_epoch
         self._source_epoch = source_epoch
         self._was_told = False

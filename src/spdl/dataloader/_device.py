@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from spdl._numbers import as_positive_int
 from spdl.io import DeviceError
 from spdl.io._devices._cuda import check_device_index, get_torch, local_device
 
@@ -71,10 +72,7 @@ class DeviceLoader(Generic[T]):
     def __init__(
         self, loader: Iterable[T], *, device: "torch.device | str | None" = None, num_prefetch: int = 2
     ) -> None:
-        if isinstance(num_prefetch, bool) or not isinstance(num_prefetch, int):
-            raise TypeError(f"num_prefetch must be an int, got {num_prefetch!r}")
-        if num_prefetch < 1:
-            raise ValueError(f"num_prefetch must be >= 1, got {num_prefetch}")
+        num_prefetch = as_positive_int("num_prefetch", num_prefetch)
         kind = None if device is None else str(device).partition(":")[0]
         if kind not in (None, "cpu", "cuda"):
             raise ValueError(f"device must be a CUDA device, or the CPU, got {device!r}")

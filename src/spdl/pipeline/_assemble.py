@@ -10,7 +10,7 @@ from functools import partial
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
-from spdl._numbers import as_int, as_interval
+from spdl._numbers import as_int, as_interval, as_positive_int
 from spdl._reports import add_note, log, shown
 
 from . import config as _config
@@ -95,6 +95,7 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
         options,
         report_stats_interval=as_interval("report_stats_interval", options.report_stats_interval),
         seed=as_int("seed", options.seed),
+        max_failures=validate_max_failures(options.max_failures),
     )
 
     def make_region_workers(region: Region, info: StageInfo) -> RegionWorkers:
@@ -103,7 +104,6 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
 
     num_threads = _num_threads(options.num_threads)
     check_stall_options(options.stall_timeout, options.stall_action)
-    validate_max_failures(options.max_failures)
     first_stage_id = as_int("stage_id", options.stage_id)
     wiring = Wiring(
         options.task_hook_factory,
@@ -190,11 +190,7 @@ def _make_exclusion(quarantine: str | PathLike[str] | None, source: SourceConfig
 def _num_threads(given: int | None) -> int:
     if given is None:
         return max(4, min(32, usable_cpus()))  # at least 4, so that blocking calls overlap
-    if isinstance(given, bool) or not isinstance(given, int):
-        raise TypeError(f"num_threads must be an int or None, got {given!r}")
-    if given < 1:
-        raise ValueError(f"num_threads must be >= 1, got {given}")
-    return given
+    return as_positive_int("num_threads", given)
 
 
 def _runner(factory: BackgroundTaskFactory) -> Callable[[], Any]:

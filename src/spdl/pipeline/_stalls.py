@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["moment_of", "watch_stalls"]
 
-#: Without native code: of the time between two checks, at most this many seconds count.
+#: Without the native watchdog: of the time between two checks, at most this many seconds count.
 _LONGEST = 1.0
 
 
@@ -36,10 +36,8 @@ def _describe(engine: Engine) -> str:
 
 
 def _make_clock() -> RunClock:
-    try:
-        from spdl._processes._memory import Watchdog
-    except ImportError:  # a source tree that was not built
-        return LivedClock(_LONGEST)
+    from spdl._processes._memory import Watchdog  # imported late: few pipelines need it
+
     try:
         return Watchdog(_stderr())
     except OSError:  # no threads or descriptors left, or no stderr

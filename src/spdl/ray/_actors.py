@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from spdl._numbers import as_int
+from spdl._numbers import as_int, as_seconds, as_timeout
 from spdl.pipeline.defs import ExecutorConfig
 
 from ._library import import_ray
@@ -78,15 +77,8 @@ class RayActors(ExecutorConfig):
         num_actors = as_int("num_actors", num_actors)
         if num_actors < 1:
             raise ValueError(f"num_actors must be >= 1, got {num_actors}")
-        if isinstance(num_cpus, bool) or not isinstance(num_cpus, int | float):
-            raise TypeError(f"num_cpus must be a number, got {num_cpus!r}")
-        if not num_cpus >= 0:
-            raise ValueError(f"num_cpus must be >= 0, got {num_cpus}")
-        if start_timeout is not None:
-            if isinstance(start_timeout, bool) or not isinstance(start_timeout, int | float):
-                raise TypeError(f"start_timeout must be a number or None, got {start_timeout!r}")
-            if not 0 < start_timeout < inf:
-                raise ValueError(f"start_timeout must be > 0 and finite, got {start_timeout}: use None for no limit")
+        num_cpus = as_seconds("num_cpus", num_cpus)
+        start_timeout = as_timeout("start_timeout", start_timeout, positive=True)
         if not isinstance(restart, bool):
             raise TypeError(f"restart must be a bool, got {restart!r}")
         if isinstance(placement, str) and placement not in ("SPREAD", "DEFAULT"):

@@ -3,6 +3,8 @@
 import re
 from fractions import Fraction
 
+from spdl._numbers import int_or_none
+
 __all__ = ["as_num_bytes"]
 
 _UNITS = {"": 1, "B": 1}
@@ -18,16 +20,17 @@ def as_num_bytes(name: str, size: int | str) -> int:
         TypeError: It is neither an integer nor text.
         ValueError: The text is not a number with a unit, or the number is less than 1.
     """
-    if isinstance(size, bool) or not isinstance(size, int | str):
+    given = size if isinstance(size, str) else int_or_none(size)
+    if given is None:
         raise TypeError(f"{name} must be a number of bytes or text such as '200GiB', got {size!r}")
-    if isinstance(size, str):
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", size)
+    if isinstance(given, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", given)
         factor = None if match is None else _LOWER.get(match[2].lower())
         if match is None or factor is None:
             raise ValueError(f"{name} must be a number with a unit such as '200GiB' or '500MB', got {size!r}")
         number = int(Fraction(match[1]) * factor)
     else:
-        number = size
+        number = given
     if number < 1:
         raise ValueError(f"{name} must be >= 1 byte, got {size!r}")
     return number

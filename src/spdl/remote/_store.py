@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from spdl._numbers import as_positive_int, as_seconds
+
 from ._attempts import Attempts
 from ._client import Client, NotModified
 from ._errors import RemoteChangedError, RemoteError, RemoteRangeError
@@ -79,20 +81,14 @@ class RemoteStore:
         timeout: float = 120.0,
         attempts: int = 6,
     ) -> None:
-        if isinstance(timeout, bool) or not isinstance(timeout, int | float):
-            raise TypeError(f"timeout must be a number of seconds, got {timeout!r}")
-        if not 0 < timeout < 1e9:
-            raise ValueError(f"timeout must be a finite number of seconds > 0, got {timeout!r}")
-        if isinstance(attempts, bool) or not isinstance(attempts, int):
-            raise TypeError(f"attempts must be an integer, got {attempts!r}")
-        if attempts < 1:
-            raise ValueError(f"attempts must be >= 1, got {attempts}")
+        seconds = as_seconds("timeout", timeout, positive=True)
+        most = as_positive_int("attempts", attempts)
         if options is not None and not isinstance(options, Mapping):
             raise TypeError(f"options must be a dict, got {type(options).__name__}")
         self._url = as_root(url)
         self._cache = cache
         self._options = dict(options or {})
-        self._begin(Attempts(most=attempts, seconds=float(timeout)))
+        self._begin(Attempts(most=most, seconds=min(seconds, 1e9)))
         if _is_obstores(self._url):
             # Now rather than at the first request: a process forked while another thread imports the module cannot
             # import it.

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
-from spdl._numbers import as_seconds
+from spdl._numbers import as_int, as_seconds
 from spdl._processes._memory import Area
 
 from ._arena import pass_descriptors, take_descriptors
 
-__all__ = ["ExplicitArena", "check_positive", "reserve", "wait_until"]
+__all__ = ["ExplicitArena", "as_positive", "reserve", "wait_until"]
 
 #: The word of the control part that becomes non-zero when nothing will be read any longer.
 _SHUTDOWN = 3
@@ -75,9 +75,11 @@ class ExplicitArena:
         self._mapped = take_descriptors(state["_mapped"])
 
 
-def check_positive(name: str, value: int) -> None:
-    if value <= 0:
-        raise ValueError(f"{name} must be > 0, got {value}")
+def as_positive(name: str, value: int) -> int:
+    number = as_int(name, value)
+    if number <= 0:
+        raise ValueError(f"{name} must be > 0, got {number}")
+    return number
 
 
 def wait_until(area: Area, is_ready: Callable[[], bool], seconds: float) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from spdl._processes._memory import Area
 
-from ._explicit import ExplicitArena, check_positive, reserve, wait_until
+from ._explicit import ExplicitArena, as_positive, reserve, wait_until
 
 __all__ = ["RingReader", "RingWriter", "SharedMemoryRingBuffer"]
 
@@ -35,7 +35,7 @@ class SharedMemoryRingBuffer(ExplicitArena):
     """
 
     def __init__(self, capacity: int, *, acquire_timeout: float = 60.0) -> None:
-        check_positive("capacity", capacity)
+        capacity = as_positive("capacity", capacity)
         super().__init__("ring", capacity, 0, acquire_timeout)
         self._capacity = capacity
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from spdl._processes._memory import Area
 
-from ._explicit import ExplicitArena, check_positive, reserve, wait_until
+from ._explicit import ExplicitArena, as_positive, reserve, wait_until
 
 __all__ = ["SegmentReader", "SegmentWriter", "SharedMemorySegmentPool"]
 
@@ -47,8 +47,8 @@ class SharedMemorySegmentPool(ExplicitArena):
     """
 
     def __init__(self, segment_size: int, count: int, *, acquire_timeout: float = 60.0) -> None:
-        check_positive("segment_size", segment_size)
-        check_positive("count", count)
+        segment_size = as_positive("segment_size", segment_size)
+        count = as_positive("count", count)
         if count > _MOST_SEGMENTS:
             raise ValueError(f"count must be <= {_MOST_SEGMENTS}, got {count}")
         super().__init__("segments", _Layout(segment_size, count).start(count), count, acquire_timeout)

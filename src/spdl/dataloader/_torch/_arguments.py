@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from multiprocessing.context import BaseContext
 from typing import TYPE_CHECKING, Any, Literal
 
-from spdl._numbers import as_timeout
+from spdl._numbers import as_positive_int, as_timeout
 from spdl.pipeline._cpus import usable_cpus
 from spdl.pipeline._stall_options import check_stall_options
 
@@ -100,9 +100,9 @@ def resolve(given: Arguments, *, stacklevel: int) -> ResolvedArguments:
             are several errors, the one reported is the one that torch's loader reports.
         TypeError: ``multiprocessing_context`` is neither a context nor the name of one, or torch's samplers raise it.
     """
-    _check_snapshots(given)
+    every = as_positive_int("snapshot_every_n_steps", given.snapshot_every_n_steps)
     given = _check_failures(given)
-    given = replace(given, call_timeout=_call_timeout(given))
+    given = replace(given, call_timeout=_call_timeout(given), snapshot_every_n_steps=every)
     check_stall_options(given.stall_timeout, given.stall_action)
     if given.stall_timeout is not None and given.workers not in ("thread", "auto"):
         raise ValueError("stall_timeout is for threads: pass workers='thread', or use timeout with worker processes")
@@ -113,19 +113,11 @@ def resolve(given: Arguments, *, stacklevel: int) -> ResolvedArguments:
     return _with_defaults_of_torch(_by_rules_of_torch(given))
 
 
-def _check_snapshots(given: Arguments) -> None:
-    every: object = given.snapshot_every_n_steps
-    if isinstance(every, bool) or not isinstance(every, int):
-        raise TypeError(f"snapshot_every_n_steps must be an int, got {every!r}")
-    if every < 1:
-        raise ValueError(f"snapshot_every_n_steps must be >= 1, got {every}")
-
-
 def _check_failures(given: Arguments) -> Arguments:
     if given.max_failures is not None:
         from spdl.pipeline.defs import validate_max_failures  # late: few loaders need it
 
-        validate_max_failures(given.max_failures)
+        given = replace(given, max_failures=validate_max_failures(given.max_failures))
     _check_on_error(given)
     if given.retry is None:
         return given

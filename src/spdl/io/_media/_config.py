@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any
 
 from spdl.io._arguments import as_bool, as_integer, as_number_or_infinity
@@ -82,7 +83,7 @@ def as_options(name: str, options: Mapping[str, str | int | float] | None) -> di
     if not isinstance(options, Mapping):
         raise TypeError(f"{name} must be a dict, got {type(options).__name__}")
     for key, value in options.items():
-        if not isinstance(key, str) or not isinstance(value, str | int | float):
+        if not isinstance(key, str) or not isinstance(value, str | Real):
             raise TypeError(f"{name} must map str to str, got {key!r}: {value!r}")
     return {key: str(int(value)) if isinstance(value, bool) else str(value) for key, value in options.items()}
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from spdl._numbers import as_int
 from spdl.io import _trace
 
 NUM_COUNTERS = 8
@@ -74,8 +75,7 @@ def trace_counter(i: int, val: int | float) -> None:
     Raises:
         RuntimeError: ``i`` is not the index of a counter.
     """
-    if not isinstance(i, int):
-        raise TypeError(f"i must be an int, got {type(i).__name__}")
+    i = as_int("i", i)
     if not 0 <= i < NUM_COUNTERS:
         raise RuntimeError(f"Counter {i} is not supported: i must be in the range [0, {NUM_COUNTERS - 1}]")
     for tracer in _trace.tracers():

@@ -18,6 +18,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from spdl._errors import PipelineError
+from spdl._numbers import int_or_none
 from spdl._random import ItemPosition
 from spdl._reports import name_of
 from spdl.resume._values import pack, unpack
@@ -148,7 +149,8 @@ class Passes:
     def number_epochs(self) -> None:
         """Number the epochs from the source's epoch, if it has one. Called before the first pass."""
         epoch = getattr(self.source, "epoch", None) if self.set_epoch is not None else None
-        self.next_epoch = self.positions.epoch = epoch if type(epoch) is int else self.first_epoch
+        number = int_or_none(epoch)
+        self.next_epoch = self.positions.epoch = self.first_epoch if number is None else number
         self.first_of_all = self.next_epoch
 
     def resume(self, plans: list[Plan]) -> None:
@@ -455,8 +457,9 @@ class Passes:
 def rank_and_world(source: object) -> tuple[int, int]:
     """Return the rank of a source and the number of ranks; 0 and 1 if it knows of none."""
     # ``num_replicas``: as torch's ``DistributedSampler`` has it.
-    rank, world = getattr(source, "rank", 0), getattr(source, "world_size", getattr(source, "num_replicas", 1))
-    if type(rank) is not int or type(world) is not int or not 0 <= rank < world:
+    rank = int_or_none(getattr(source, "rank", 0))
+    world = int_or_none(getattr(source, "world_size", getattr(source, "num_replicas", 1)))
+    if rank is None or world is None or not 0 <= rank < world:
         return 0, 1
     return rank, world
 

@@ -33,7 +33,7 @@ _GRACE: Final = 0.5
 
 
 class RunClock(Protocol):
-    """The native ``Watchdog``, or ``LivedClock`` without it."""
+    """The native ``Watchdog``, or ``LivedClock`` if it cannot be started."""
 
     def lived(self) -> float:
         """Return the time that the process has run, in seconds, without the time that it was stopped."""
@@ -55,7 +55,7 @@ class RunClock(Protocol):
 
 
 class LivedClock:
-    """The clock without native code: the time between two calls counts, but at most ``longest`` seconds of it."""
+    """The clock without a native thread: the time between two calls counts, but at most ``longest`` seconds of it."""
 
     def __init__(self, longest: float, clock: Callable[[], float] = perf_counter) -> None:
         self._longest = longest

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from spdl._errors import UnsupportedPythonError
+from spdl._numbers import as_int
 from spdl.pipeline._cpus import usable_cpus
 from spdl.pipeline._priority._dispatcher import Dispatcher
 from spdl.pipeline._priority._entrypoint import PriorityExecutorEntrypoint
@@ -64,8 +65,8 @@ class _PriorityPool(ABC):
             with self._lock:
                 self._num_ranked += 1
                 priority = self._num_ranked
-        elif not isinstance(priority, int) or isinstance(priority, bool):
-            raise TypeError(f"priority must be an int or None, got {priority!r}")
+        else:
+            priority = as_int("priority", priority)
         return PriorityExecutorEntrypoint(self, priority)
 
     def submit_with_priority(

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal, TypeVar
 
-from spdl._numbers import as_int, as_timeout
+from spdl._numbers import as_int, as_timeout, int_or_none
 from spdl._processes._child import Child
 from spdl._processes._start import warm_up
 from spdl._processes._transport._custom import CustomArena, is_arena
@@ -128,7 +128,7 @@ def _start(
     initializers = _as_sequence(initializer)
     buffer_size = as_int("buffer_size", buffer_size)
     timeout = as_timeout("timeout", timeout, positive=True)
-    _check_arena(arena)
+    arena = _as_arena(arena)
     warm_up(mp_context, _PRELOADED)
     options: dict[str, Any] = {}
     if arena is None or isinstance(arena, int):
@@ -153,15 +153,17 @@ def _start(
     return worker
 
 
-def _check_arena(arena: object) -> None:
-    if isinstance(arena, int) and not isinstance(arena, bool):
-        if arena < 0:
-            raise ValueError(f"arena must be >= 0 bytes, got {arena}")
-    elif arena is not None and not is_arena(arena):
+def _as_arena(arena: object) -> Any:
+    if (num_bytes := int_or_none(arena)) is not None:
+        if num_bytes < 0:
+            raise ValueError(f"arena must be >= 0 bytes, got {num_bytes}")
+        return num_bytes
+    if arena is not None and not is_arena(arena):
         raise TypeError(
             "arena must be None, a number of bytes, or an arena such as SharedMemoryRingBuffer, "
             f"got {arena!r} of type {type(arena).__qualname__}"
         )
+    return arena
 
 
 def _as_sequence(

@@ -11,7 +11,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
 from spdl._errors import WorkerError
-from spdl._numbers import as_int, as_interval
+from spdl._numbers import as_int, as_interval, as_positive_int
 from spdl.pipeline._builder import PipelineBuilder
 from spdl.pipeline._resume._exactness import check_exact
 from spdl.pipeline._seeding import check_seeded
@@ -169,10 +169,8 @@ def _check_options(num_threads: object, max_failures: object, interval: object, 
         inspect.signature(iterate_in_subprocess).bind(None, **kwargs)
     except TypeError as exc:
         raise TypeError(f"run_pipeline_in_subprocess() {exc}") from None
-    if num_threads is not None and (isinstance(num_threads, bool) or not isinstance(num_threads, int)):
-        raise TypeError(f"num_threads must be an int or None, got {num_threads!r}")
-    if num_threads is not None and num_threads < 1:
-        raise ValueError(f"num_threads must be >= 1, got {num_threads}")
+    if num_threads is not None:
+        as_positive_int("num_threads", num_threads)
     validate_max_failures(max_failures)
     as_interval("report_stats_interval", interval)
 

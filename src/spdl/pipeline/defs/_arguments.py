@@ -1,4 +1,4 @@
-"""Checks of arguments that several descriptions take."""
+"""Checks of ``max_failures``, which several descriptions take."""
 
 from fractions import Fraction
 
@@ -6,20 +6,7 @@ from spdl._numbers import as_int
 
 from ._rate import MaxFailures, Rate
 
-__all__ = ["as_positive_int", "check_max_failures", "validate_max_failures"]
-
-
-def as_positive_int(name: str, value: object) -> int:
-    """Return ``value`` as a number of things, at least one.
-
-    Raises:
-        TypeError: ``value`` is not an integer.
-        ValueError: ``value`` is not positive.
-    """
-    number = as_int(name, value)
-    if number < 1:
-        raise ValueError(f"{name} must be >= 1, got {number}")
-    return number
+__all__ = ["check_max_failures", "validate_max_failures"]
 
 
 def check_max_failures(value: object) -> MaxFailures:

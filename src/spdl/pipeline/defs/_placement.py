@@ -66,8 +66,10 @@ class ExecutorConfig:
     initargs: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.max_workers is not None and (num := as_int("max_workers", self.max_workers)) < 1:
-            raise ValueError(f"max_workers must be >= 1, or None for the number of CPUs, got {num}")
+        if self.max_workers is not None:
+            if (num := as_int("max_workers", self.max_workers)) < 1:
+                raise ValueError(f"max_workers must be >= 1, or None for the number of CPUs, got {num}")
+            object.__setattr__(self, "max_workers", num)
         if self.initializer is not None and not callable(self.initializer):
             raise TypeError(
                 f"initializer must be callable, got an object of type {type(self.initializer).__qualname__}"
@@ -170,6 +172,7 @@ class PlacementConfig(StageConfig):
             raise ValueError(str(exc)) from None
         if size < 1:
             raise ValueError(f"buffer_size must be >= 1, got {size}")
+        object.__setattr__(self, "buffer_size", size)
 
     def __repr__(self) -> str:
         size = "" if self.buffer_size == 1 else f", buffer_size={self.buffer_size}"

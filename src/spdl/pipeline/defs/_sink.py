@@ -30,3 +30,4 @@ class SinkConfig(Generic[U]):
             raise ValueError(str(exc)) from None
         if size < 1:
             raise ValueError(f"buffer_size must be >= 1, got {size}")
+        object.__setattr__(self, "buffer_size", size)

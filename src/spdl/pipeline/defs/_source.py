@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from ._arguments import as_positive_int
+from spdl._numbers import as_positive_int
+
 from ._repr import describe_object, describe_source
 
 __all__ = ["Exclude", "SourceConfig"]

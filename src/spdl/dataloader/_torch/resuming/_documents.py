@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
+from spdl._numbers import int_or_none
 from spdl.resume._document import decode, describe_difference, encode
 from spdl.resume._errors import ResumeError
 from spdl.resume._ranges import RangeChain
@@ -318,8 +319,8 @@ def _order_of(loader: Loader, document: dict[str, Any]) -> RangeChain | None:
 def epoch_of(loader: Loader) -> int | None:
     """The number that a sampler was given by ``set_epoch``; ``None`` if there is no such sampler."""
     for sampler in (loader.batch_sampler, loader.sampler, getattr(loader.batch_sampler, "sampler", None)):
-        epoch = getattr(sampler, "epoch", None)
-        if isinstance(epoch, int) and callable(getattr(sampler, "set_epoch", None)):
+        epoch = int_or_none(getattr(sampler, "epoch", None))
+        if epoch is not None and callable(getattr(sampler, "set_epoch", None)):
             return epoch
     return None
 
@@ -338,9 +339,9 @@ def _fingerprint(loader: Loader, is_iterable: bool) -> list[Any]:
 def _rank_of(loader: Loader) -> tuple[int, int]:
     """Rank and number of ranks of the sampler; 0 and 1 if it has none."""
     for sampler in (loader.batch_sampler, loader.sampler, getattr(loader.batch_sampler, "sampler", None)):
-        rank = getattr(sampler, "rank", None)
-        world = getattr(sampler, "num_replicas", getattr(sampler, "world_size", None))
-        if isinstance(rank, int) and isinstance(world, int):
+        rank = int_or_none(getattr(sampler, "rank", None))
+        world = int_or_none(getattr(sampler, "num_replicas", getattr(sampler, "world_size", None)))
+        if rank is not None and world is not None:
             return rank, world
     return 0, 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from spdl._numbers import int_or_none
 from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._origin import Origin, SourcePosition
 from spdl.pipeline._engine._passes import Passes
@@ -70,8 +71,8 @@ class SourceNode(Node):
 
     def refill(self, replace: Callable[[int], Any]) -> Refill:
         """Replace positions that are lost, from now on. Before the start; for the only source."""
-        num_global = getattr(self.iterable, "num_global", None)
-        refill = Refill(self.engine, num_global if type(num_global) is int else len(self.iterable))
+        num_global = int_or_none(getattr(self.iterable, "num_global", None))
+        refill = Refill(self.engine, len(self.iterable) if num_global is None else num_global)
         ledger = self.engine.ledger
         ledger.tracks_epochs = True
         ledger.pending = self.positions.pending = refill.pending
