@@ -45,7 +45,7 @@ def test_libraries_are_named_with_their_files(capsys: pytest.CaptureFixture[str]
     """Each has its version, and was loaded from a file that exists and has its name, or that of what it is part of."""
     native = _report(capsys)["native"]
     libraries = {each["name"]: each for each in native["libraries"]}
-    assert {"libjpeg-turbo", *get_ffmpeg_versions()} == set(libraries) - {"libdeflate", "libwebp"}
+    assert {"libjpeg-turbo", *get_ffmpeg_versions()} == set(libraries) - {"libdeflate", "libwebp", "libheif"}
     for name, version in get_ffmpeg_versions().items():
         assert libraries[name]["version"] == ".".join(map(str, version))
         assert Path(libraries[name]["path"]).name.startswith("_media" if native["ffmpeg_is_bundled"] else name)
@@ -68,6 +68,19 @@ def test_build_without_libwebp_is_named(capsys: pytest.CaptureFixture[str], monk
     monkeypatch.setattr(_native.media, "libwebp_version", lambda: None)
     assert main(["doctor"]) == 0
     assert "libwebp         not in this build: FFmpeg decodes WebP" in capsys.readouterr().out
+
+
+def test_build_without_libheif_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line says whether HEIC can be loaded, and what its decoder lacks; neither is a problem."""
+    has_it = _native.media.libheif_version() is not None
+    assert ("libheif" in {each["name"] for each in _report(capsys)["native"]["libraries"]}) is has_it
+    monkeypatch.setattr(_native.media, "libheif_version", lambda: "1.19.0")
+    monkeypatch.setattr(_native.media, "libheif_reads_hevc", lambda: False)
+    assert main(["doctor"]) == 0
+    assert "it has no decoder for HEVC" in capsys.readouterr().out
+    monkeypatch.setattr(_native.media, "libheif_version", lambda: None)
+    assert main(["doctor"]) == 0
+    assert "libheif         not in this build: HEIC cannot be loaded" in capsys.readouterr().out
 
 
 def test_ffmpeg_is_that_of_the_system(capsys: pytest.CaptureFixture[str]) -> None:

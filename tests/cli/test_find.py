@@ -33,13 +33,13 @@ def test_files_and_folders_keep_the_order_given(tmp_path: Path) -> None:
 
 def test_images_of_other_formats_are_counted(tmp_path: Path) -> None:
     """A format that is not supported yet is counted by suffix; files that are no images are not."""
-    _touch(tmp_path, "a.jpg", "b.heic", "c.HEIC", "d.svg", "e.txt")
-    assert find_images([tmp_path]).unsupported == {".heic": 2, ".svg": 1}
+    _touch(tmp_path, "a.jpg", "b.psd", "c.PSD", "d.svg", "e.txt")
+    assert find_images([tmp_path]).unsupported == {".psd": 2, ".svg": 1}
 
 
 def test_every_format_that_loads_is_found(tmp_path: Path) -> None:
     """Not JPEG alone."""
-    names = ["a.avif", "b.bmp", "c.gif", "d.jpg", "e.PNG", "f.tif", "g.tiff", "h.webp"]
+    names = ["a.avif", "b.bmp", "c.gif", "d.jpg", "e.PNG", "f.tif", "g.tiff", "h.webp", "i.heic"]
     _touch(tmp_path, *names)
     found = find_images([tmp_path])
     assert [os.path.basename(path) for path in found.images] == names
@@ -79,8 +79,8 @@ def test_unreadable_folder_is_an_error(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_folder_without_images_is_an_error(tmp_path: Path) -> None:
     """The message says what was looked for and what was ignored."""
-    _touch(tmp_path, "a.heic", "b.txt")
-    with pytest.raises(CommandError, match=r"looked for \.avif,.* \.jpg,.*1 \.heic$") as caught:
+    _touch(tmp_path, "a.psd", "b.txt")
+    with pytest.raises(CommandError, match=r"looked for \.avif,.* \.jpg,.*1 \.psd$") as caught:
         find_images([tmp_path])
     assert caught.value.code is ExitCode.NO_IMAGES
 

@@ -142,11 +142,11 @@ def test_empty_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_other_formats_are_mentioned(photos: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
     """Images of unsupported formats are counted, in the text and in JSON."""
     folder = photos(1)
-    (folder / "a.heic").touch()
+    (folder / "a.psd").touch()
     assert main(["load", "--size", "8", str(folder)]) == 0
-    assert "ignored: 1 .heic" in capsys.readouterr().out
+    assert "ignored: 1 .psd" in capsys.readouterr().out
     assert main(["load", "--json", "--size", "8", str(folder)]) == 0
-    assert _json(capsys)["unsupported"] == {".heic": 1}
+    assert _json(capsys)["unsupported"] == {".psd": 1}
 
 
 def test_other_formats_are_loaded(photos: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,7 +65,8 @@ def add_parser(commands: "SubParsers") -> None:
         "doctor",
         help="show versions, libraries, codecs and GPUs, for bug reports",
         description="Show what spdl found on this machine: Python, native parts, FFmpeg, libjpeg-turbo, libdeflate,\n"
-        "libwebp, with their versions and files, decoders, encoders and filters present and missing, GPUs, packages.",
+        "libwebp, libheif, with their versions and files, decoders, encoders and filters present and missing, GPUs,\n"
+        "packages.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -130,6 +131,7 @@ def _native_parts() -> dict[str, Any]:
         "paths": {"core": info.core_path, "media": info.media_path},
         "instruction_sets": list(info.instruction_sets),
         "libraries": [asdict(library) for library in info.libraries],
+        "reads_heic": info.reads_heic,
         "ffmpeg_version": info.ffmpeg_version,
         "ffmpeg_is_bundled": info.ffmpeg_is_bundled,
         "ffmpeg_license": info.ffmpeg_license,
@@ -255,6 +257,10 @@ def _native_rows(native: dict[str, Any]) -> list[tuple[str, str]]:
         )
     if native["paths"].get("media") and "libwebp" not in names:
         rows.append(("libwebp", "not in this build: FFmpeg decodes WebP, in up to twice the time"))
+    if native["paths"].get("media") and "libheif" not in names:
+        rows.append(("libheif", "not in this build: HEIC cannot be loaded"))
+    elif native.get("reads_heic") is False and "libheif" in names:
+        rows.append(("", "it has no decoder for HEVC, so HEIC cannot be loaded: install libheif-plugin-libde265"))
     return rows
 
 

@@ -12,10 +12,27 @@ from spdl.remote import RemoteError, RemoteNotFoundError, RemoteStore
 __all__ = ["Found", "find_images"]
 
 LOADABLE = frozenset(
-    {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".jp2", ".jxl", ".ppm", ".pgm", ".tga"}
+    {
+        ".jpg",
+        ".jpeg",
+        ".png",
+        ".webp",
+        ".gif",
+        ".bmp",
+        ".tif",
+        ".tiff",
+        ".avif",
+        ".jp2",
+        ".jxl",
+        ".ppm",
+        ".pgm",
+        ".tga",
+        ".heic",
+        ".heif",
+    }
 )
 # Image formats that cannot be loaded: they are reported as ignored. Other files are skipped silently.
-KNOWN = frozenset({".heic", ".heif", ".svg", ".psd", ".dng", ".cr2", ".nef", ".arw"})
+KNOWN = frozenset({".svg", ".psd", ".dng", ".cr2", ".nef", ".arw"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,8 +63,8 @@ def load_image(
 
         array = to_numpy(load_image("photos/0.jpg"))  # (height, width, 3) uint8
 
-    libjpeg-turbo decodes JPEG, as in ``load_image_batch``; libwebp decodes WebP if the build has it; FFmpeg decodes all
-    other formats. With a filter or a configuration, FFmpeg also decodes JPEG. JPEGs that FFmpeg would decode to wrong
+    libjpeg-turbo decodes JPEG, as in ``load_image_batch``; libwebp decodes WebP and libheif HEIC, if the build has
+    them; FFmpeg decodes all other formats. With a filter or a configuration, FFmpeg also decodes JPEG. JPEGs that FFmpeg would decode to wrong
     colours then raise ``DecodeError``.
 
     Args:
@@ -75,8 +75,9 @@ def load_image(
             without scaling. ``None``: no filter; the result has the decoder's own pixel format.
         device_config: CUDA device for the result, from ``cuda_config``. ``None``: the CPU.
         name: Name of the source in messages.
-        orient: Whether to turn the image upright before filtering, according to its EXIF data (JPEG, PNG, WebP,
-            TIFF) or image properties (AVIF, HEIF). If these are missing or damaged, it is not turned.
+        orient: Whether to turn the image upright before filtering, according to its EXIF data or XMP (JPEG, PNG,
+            WebP, TIFF) or image properties (AVIF). If these are missing or damaged, it is not turned. HEIC is always
+            turned as its properties say.
         max_pixels: Largest number of pixels allowed. The default is Pillow's limit.
 
     Returns:

@@ -143,8 +143,8 @@ def load_image_batch(
             the batch is then the filter's output size. ``None``: no filter.
         device_config: CUDA device for the batch, from ``cuda_config``. ``None``: the CPU. With a device, ``storage``
             is the intermediate CPU memory, preferably page-locked.
-        orient: Whether to turn images upright before fitting, according to their EXIF data (JPEG, PNG, WebP,
-            TIFF) or image properties (AVIF, HEIF).
+        orient: Whether to turn images upright before fitting, according to their EXIF data or XMP (JPEG,
+            PNG, WebP, TIFF) or image properties (AVIF). HEIC is always turned.
         transform: Transform for each image. The arguments below require it.
         out: Array to fill, instead of ``storage``: a writable C-contiguous array or CPU tensor with exactly the dtype
             and shape of a whole batch, or a one-dimensional byte buffer of at least that size. The result is a view of

@@ -33,7 +33,8 @@ class NativeInfo:
         core_path: Path of the part without FFmpeg; ``None`` if it cannot be loaded.
         media_path: Path of the part that needs FFmpeg; ``None`` if it cannot be loaded.
         instruction_sets: Instruction sets of this processor for which there is code, slowest first.
-        libraries: libjpeg-turbo, libdeflate and libwebp if the build has them, and the libraries of FFmpeg.
+        libraries: libjpeg-turbo, libdeflate, libwebp and libheif if the build has them, and the libraries of FFmpeg.
+        reads_heic: Whether HEIC can be loaded: with libheif, and with its decoder for HEVC.
         ffmpeg_version: Version of FFmpeg, such as ``"5.1.7-0+deb12u1"``.
         ffmpeg_is_bundled: Whether FFmpeg is part of the extension, as in wheels, and not a library of the system.
         ffmpeg_license: Licence of this build of FFmpeg.
@@ -49,6 +50,7 @@ class NativeInfo:
     media_path: str | None = None
     instruction_sets: tuple[str, ...] = ()
     libraries: tuple[LibraryInfo, ...] = ()
+    reads_heic: bool = False
     ffmpeg_version: str = ""
     ffmpeg_is_bundled: bool = False
     ffmpeg_license: str = ""
@@ -79,12 +81,15 @@ def get_native_info(*, decoders: tuple[str, ...] = (), encoders: tuple[str, ...]
         return NativeInfo(media_error=str(exc), core_path=core.__file__, instruction_sets=sets, libraries=tuple(base))
     if (version := media.libwebp_version()) is not None:
         base.append(LibraryInfo("libwebp", version, media.libwebp_path()))
+    if (version := media.libheif_version()) is not None:
+        base.append(LibraryInfo("libheif", version, media.libheif_path()))
     libraries = [LibraryInfo(name, ".".join(map(str, version)), path) for name, version, path in media.libraries()]
     return NativeInfo(
         core_path=core.__file__,
         media_path=media.__file__,
         instruction_sets=sets,
         libraries=(*base, *libraries),
+        reads_heic=media.libheif_reads_hevc(),
         ffmpeg_version=media.version(),
         ffmpeg_is_bundled=all(_is_file(each.path, media.__file__) for each in libraries),
         ffmpeg_license=media.license(),
