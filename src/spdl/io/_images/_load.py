@@ -64,8 +64,8 @@ def load_image(
         array = to_numpy(load_image("photos/0.jpg"))  # (height, width, 3) uint8
 
     libjpeg-turbo decodes JPEG, as in ``load_image_batch``; libwebp decodes WebP and libheif HEIC, if the build has
-    them; FFmpeg decodes all other formats. With a filter or a configuration, FFmpeg also decodes JPEG. JPEGs that FFmpeg would decode to wrong
-    colours then raise ``DecodeError``.
+    them; FFmpeg decodes all other formats. With a filter or a configuration, FFmpeg also decodes JPEG. JPEGs that
+    FFmpeg would decode to wrong colours then raise ``DecodeError``.
 
     Args:
         src: Path, URL, or data in memory: any contiguous buffer of bytes, or a one-dimensional ``uint8`` array.
