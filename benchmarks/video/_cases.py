@@ -37,9 +37,13 @@ def make_cases(folder: Path, quick: bool) -> Sequence[Case]:
     count = minute.seconds * FRAME_RATE
     indices = [(2 * number + 1) * count // 20 for number in range(10)]
 
+    # Inside the display of a frame, at which readers that round in different ways agree.
+    times = [(index * 7919 % count + 0.4) / FRAME_RATE for index in range(1, 9)]
+
     def case(name: str, title: str, clip: Clip, **data: object) -> Case:
         path = str(clip.make(folder))
-        num_frames = len(indices) if "indices" in data else clip.seconds * FRAME_RATE
+        chosen = data.get("indices", data.get("times"))
+        num_frames = len(chosen) if isinstance(chosen, list) else clip.seconds * FRAME_RATE
         return Case(name, title, {"path": path, **data}, per=num_frames, differ=_alike)
 
     return (
@@ -50,6 +54,15 @@ def make_cases(folder: Path, quick: bool) -> Sequence[Case]:
         case("large_224_bilinear", "1280x720 to 224x224, bilinear", large, size=224, scaler="bilinear"),
         case("large_full", "1280x720 to its full size", large),
         case("sample", f"10 frames out of {minute.seconds} s of 640x360", minute, indices=indices),
+        *(
+            case(
+                f"times_{gop}{suffix if suffix != 'mp4' else ''}",
+                f"8 random times, {suffix}, a key frame every {gop}",
+                Clip(640, 360, minute.seconds, gop, suffix),
+                times=times,
+            )
+            for gop, suffix in ((12, "mp4"), (250, "mp4"), (12, "mkv"), (12, "webm"))
+        ),
     )
 
 
@@ -68,6 +81,10 @@ def _required() -> list[Ratio]:
         Ratio(f"{case}: {peer} over ours", (case, peer), (case, OURS), at_least)
         for peer, cases, at_least in wanted
         for case in cases
+    ]
+    ratios += [
+        Ratio(f"{case}: torchcodec over ours", (case, "torchcodec"), (case, OURS), at_least)
+        for case, at_least in (("times_12", 1.25), ("times_250", 1.6), ("times_12mkv", 1.25), ("times_12webm", 1.25))
     ]
     others = ("reference", "pyav", "torchcodec", "torchcodec-approximate", "decord")
     return ratios + [Ratio(f"sample: {peer} over ours", ("sample", peer), ("sample", OURS), 1.0) for peer in others]

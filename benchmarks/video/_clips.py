@@ -12,11 +12,13 @@ FRAME_RATE = 25
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """Shots of ten seconds at most, each of another photograph, with a key frame every two seconds."""
+    """Shots of ten seconds at most, each of another photograph, with a key frame every two seconds by default."""
 
     width: int
     height: int
     seconds: int
+    gop: int = 2 * FRAME_RATE
+    suffix: str = "mp4"
 
     def make(self, folder: Path) -> Path:
         """Its path.
@@ -25,7 +27,8 @@ class Clip:
             FileNotFoundError: There are no photographs to make it from, or no ffmpeg tool.
             subprocess.CalledProcessError: The tool failed; it has printed the reason.
         """
-        path = folder / f"{self.width}x{self.height}-{self.seconds}s.mp4"
+        gop = "" if self.gop == 2 * FRAME_RATE else f"-gop{self.gop}"
+        path = folder / f"{self.width}x{self.height}-{self.seconds}s{gop}.{self.suffix}"
         if path.exists():
             return path
         photographs = find_photographs()
@@ -46,7 +49,11 @@ class Clip:
         )
         unfinished = path.with_name("unfinished-" + path.name)
         command = ["ffmpeg", "-nostdin", "-v", "error", "-y", *inputs, "-filter_complex", graph, "-map", "[video]"]
-        command += ["-c:v", "libx264", "-preset", "medium", "-crf", "23", "-bf", "3", "-g", str(2 * FRAME_RATE)]
+        if self.suffix == "webm":
+            command += ["-c:v", "libvpx-vp9", "-b:v", "0", "-crf", "32", "-deadline", "good", "-cpu-used", "5"]
+        else:
+            command += ["-c:v", "libx264", "-preset", "medium", "-crf", "23", "-bf", "3"]
+        command += ["-g", str(self.gop)]
         subprocess.run([*command, "-bitexact", str(unfinished)], check=True)
         unfinished.rename(path)
         return path

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include "av/check.h"
@@ -195,6 +196,14 @@ Packets Demuxer::new_packets(MediaType type, int index) const {
 }
 
 void Demuxer::select(const std::set<int>& streams) {
+  // Parsers take as long as all the rest of reading. Samples of these are pictures, with all times and key frames in tables.
+  const bool is_told = std::string_view(input_.context().iformat->name).starts_with("mov") &&
+                       std::ranges::all_of(streams, [&](int index) {
+                         const AVCodecID id = stream(index).codecpar->codec_id;
+                         return id == AV_CODEC_ID_H264 || id == AV_CODEC_ID_HEVC;
+                       });
+  int& flags = input_.context().flags;
+  flags = is_told ? flags | AVFMT_FLAG_NOPARSE : flags & ~AVFMT_FLAG_NOPARSE;
   for (int i = 0; i < num_streams(); ++i) {
     stream(i).discard = streams.contains(i) ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
   }

@@ -17,6 +17,8 @@ def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any] | None:
     path = data["path"]
     if data.get("scaler") == "bilinear":
         return None
+    if "times" in data:
+        return None
     if "indices" in data:
         return lambda: decord.VideoReader(path, num_threads=1).get_batch(data["indices"]).asnumpy()
     size = data.get("size", -1)

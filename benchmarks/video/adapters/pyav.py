@@ -13,8 +13,10 @@ def versions() -> dict[str, str]:
     return {"av": av.__version__, "libavcodec": ".".join(map(str, av.library_versions["libavcodec"]))}
 
 
-def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any]:
+def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any] | None:
     path = data["path"]
+    if "times" in data:
+        return None
     if "indices" in data:
         return lambda: sample(path, data["indices"])
     scaling: dict[str, Any] = {}

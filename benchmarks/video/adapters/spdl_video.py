@@ -1,5 +1,6 @@
 """``load_video``, and ``sample_decode_video`` of demuxed packets: this checkout's or the reference's."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ def versions() -> dict[str, str]:
     return {"spdl": spdl_version(), "libavcodec": libavcodec}
 
 
-def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any]:
+def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any] | None:
     path = data["path"]
     if "indices" in data:
         indices = data["indices"]
@@ -25,6 +26,16 @@ def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any]:
             return spdl.io.to_numpy(spdl.io.convert_frames(images))
 
         return sample
+    if "times" in data:
+        if "times" not in inspect.signature(spdl.io.sample_decode_video).parameters:
+            return None
+        times = data["times"]
+
+        def sample_times() -> Any:
+            images = spdl.io.sample_decode_video(spdl.io.demux_video(path), times=times)
+            return spdl.io.to_numpy(spdl.io.convert_frames(images))
+
+        return sample_times
     if "size" not in data:
         return lambda: spdl.io.to_numpy(spdl.io.load_video(path))
     description = spdl.io.get_video_filter_desc(

@@ -25,6 +25,9 @@ def prepare(case: str, data: dict[str, Any], seek_mode: Any = SEEK_MODE) -> Call
         return None
     if "indices" in data:
         return lambda: VideoDecoder(path, num_ffmpeg_threads=1, seek_mode=seek_mode).get_frames_at(data["indices"]).data
+    if "times" in data:
+        times = data["times"]
+        return lambda: VideoDecoder(path, num_ffmpeg_threads=1, seek_mode=seek_mode).get_frames_played_at(times).data
     transforms = [Resize((data["size"], data["size"]))] if "size" in data else None
     return lambda: (
         VideoDecoder(path, num_ffmpeg_threads=1, seek_mode=seek_mode, transforms=transforms).get_all_frames().data
