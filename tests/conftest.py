@@ -10,7 +10,7 @@ import pytest
 
 from spdl.pipeline._cpus import usable_cpus
 from tests.strategies import profiles as profiles  # makes hypothesis' settings those of this run
-from tests.support import components, one_ray, soak, spread
+from tests.support import components, one_ray, soak, spread, timing
 from tests.support.leaks import Snapshot, TaskComplaints, find_leaks
 from tests.support.one_ray import ray_cluster as ray_cluster  # a fixture
 from tests.support.region_kinds import kind as kind  # another
@@ -54,6 +54,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if unstable := [item.nodeid for item in items if " at 0x" in item.nodeid]:
         # The processes that a run is spread over compare the names of their tests.
         raise pytest.UsageError(f"names of tests must not have addresses in them: {unstable}")
+    if "timing" in config.option.markexpr:
+        timing.mark(items)
     if left_out := soak.select(items):
         config.hook.pytest_deselected(items=left_out)
     one_ray.ray_last(items)
