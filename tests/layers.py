@@ -84,6 +84,7 @@ RULES = [
     Rule(f"{R}._elastic", allows=RESUME),
     Rule(f"{R}._files", allows=(f"{R}._errors",)),
     Rule(f"{R}._values", allows=(f"{R}._errors",)),
+    Rule(f"{R}._residue", allows=(f"{R}._values",)),
     Rule("spdl.io", allows=()),
     Rule("spdl.dataloader", allows=("spdl._processes", "spdl.pipeline", "spdl.source", "spdl.io")),
     Rule("spdl.metrics", allows=(P,)),
@@ -117,6 +118,7 @@ RULES = [
             *(f"{P}.{of}" for of in ("defs", "_info", "_limits", "_observe._probe", "_marks", "_asyncio")),
             "spdl._errors",
             f"{R}._values",
+            f"{R}._residue",
             "spdl._random",
             "spdl._processes._remote_failure",
             "spdl._processes._memory",
@@ -233,7 +235,7 @@ RULES = [
     Rule("spdl.dataloader._pytorch_epoch", allows=(TORCH, "spdl.dataloader._pytorch")),
     Rule(TORCH),
     Rule(f"{TORCH}._plan", allows=(f"{TORCH}._arguments", f"{TORCH}._sample_policy", f"{TORCH}.resuming")),
-    Rule(f"{TORCH}.resuming", allows=(f"{TORCH}._fetching", *RESUME, f"{R}._values", f"{R}._elastic")),
+    Rule(f"{TORCH}.resuming", allows=(f"{TORCH}._fetching", *RESUME, f"{R}._values", f"{R}._residue", f"{R}._elastic")),
     Rule(f"{TORCH}._pinning"),
     Rule(f"{TORCH}._warnings"),
     Rule(f"{TORCH}._epoch_stats", allows=(P,)),
@@ -320,6 +322,8 @@ SHARED = {
     },
     ("spdl.dataloader", f"{R}._values"): "states of samplers and datasets inside that of a loader",
     ("spdl.pipeline", f"{R}._values"): "states of sources inside that of a pipeline",
+    ("spdl.dataloader", f"{R}._residue"): "what loading a state leaves in samplers and datasets",
+    ("spdl.pipeline", f"{R}._residue"): "what loading a state leaves in sources",
     **{
         (user, f"{R}._elastic"): "a pipeline, or a loader, takes its share of the states of all ranks"
         for user in ("spdl.pipeline", "spdl.dataloader")

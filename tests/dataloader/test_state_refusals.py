@@ -121,7 +121,7 @@ def test_a_failing_state_dict_fails_only_the_state() -> None:
     assert drain(batches) == [[2, 3], [4, 5]]
 
 
-@pytest.mark.parametrize(("value", "error"), [(0, ValueError), (True, TypeError), ("1", TypeError)])
+@pytest.mark.parametrize(("value", "error"), [(-1, ValueError), (True, TypeError), ("1", TypeError)])
 def test_snapshot_every_n_steps_is_checked(value: Any, error: type[Exception]) -> None:
     """When the loader is made."""
     with pytest.raises(error, match="snapshot_every_n_steps must be"):

@@ -1,6 +1,7 @@
 """``get_pytorch_dataloader``: run torch's datasets, samplers and collate functions on threads or processes."""
 
 import logging
+import sys
 import threading
 import warnings
 import weakref
@@ -117,7 +118,8 @@ def get_pytorch_dataloader(
         worker_init_concurrency: Maximum number of worker processes that load the dataset at once; ``None``: all.
         snapshot_every_n_steps: Number of batches between records of the state of a dataset or sampler that has
             ``state_dict``, for :meth:`PyTorchDataLoader.state_dict`. If it is above 1, resuming loads up to this many
-            batches again and discards them. No effect if neither has ``state_dict``.
+            batches again and discards them. 0: only before the first batch, so that resuming loads all again. No effect
+            if neither has ``state_dict``. The state of a map-style dataset is recorded after each batch.
         stall_timeout: Maximum seconds without progress in the threads while the consumer waits; then a report is
             logged, or raised. As in :func:`~spdl.pipeline.build_pipeline`. Not with worker processes.
         stall_action: ``"log"``, or ``"raise"`` for :class:`~spdl.pipeline.StallError`.
@@ -197,13 +199,18 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         from ._torch.resuming._random import Arrival, CapturedStates, Generators, set_global
 
         loaded, generators = self._loaded, Generators.of(self)
+        before = None
+        if self._begun is not None:
+            self._begun.progress.leave()
+            before = self._begun.progress.after()
         shared = None if self._shared is None else self._shared.now(PyTorchDataLoader._num_begun)
         if loaded is None or loaded.progress is None:
             if loaded is not None:
                 generators.load_own(loaded.random)
                 if shared is not None:
                     set_global(shared)
-            progress = Progress(snapshot_every=self.snapshot_every_n_steps)
+            starts = () if loaded is None else loaded.starts
+            progress = Progress(snapshot_every=self._snapshot_every, starts=starts, before=before)
             is_seeded = self._run is None and (loaded is None or loaded.is_seeded)
             begun = Begun(progress, generators.capture(), epoch_of(self), is_seeded)
             epoch = self._iterate(progress, loaded)
@@ -317,14 +324,21 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         from ._torch.resuming._documents import load
         from ._torch.resuming._random import GlobalState
 
-        loaded = load(self, self._is_iterable, state_dict, self.snapshot_every_n_steps)
+        loaded = load(self, self._is_iterable, state_dict, self._snapshot_every)
         self._shared = GlobalState(loaded.shared, PyTorchDataLoader._num_begun, is_own=loaded.is_own)
         run, self._run = self._run, None
         if run is not None:
             run.close()
+        if self._begun is not None:
+            self._begun.progress.leave()
+            self._begun = None
         self._loaded = loaded
         if loaded.epoch is not None:
             self.set_epoch(loaded.epoch)
+
+    @property
+    def _snapshot_every(self) -> int:
+        return self.snapshot_every_n_steps or sys.maxsize
 
     def _choose(self, plan: Plan, progress: Progress) -> Iterator[T] | None:
         """Begin an epoch of ``workers="auto"`` if it is the first, or if the choice changes; else return ``None``."""
@@ -442,17 +456,14 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         return Plan(**values, is_iterable=self._is_iterable, indices=self._indices, pin=self._pin())
 
     def _make_indices(self) -> "Indices | None":
-        from torch.utils.data import BatchSampler
-
-        from ._torch.resuming._indices import Indices
+        from ._torch.resuming._indices import Indices, is_plain
 
         if self._is_iterable:
             return None
         sampler = self.batch_sampler
         if sampler is None:
             return Indices(self.sampler, None)
-        is_plain = type(sampler) is BatchSampler
-        return Indices(sampler, (sampler.batch_size, sampler.drop_last) if is_plain else None)
+        return Indices(sampler, (sampler.batch_size, sampler.drop_last) if is_plain(sampler) else None)
 
     def _pin(self) -> Callable[[Any], Any] | None:
         if not self.pin_memory:

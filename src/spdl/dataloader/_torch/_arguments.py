@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from multiprocessing.context import BaseContext
 from typing import TYPE_CHECKING, Any, Literal
 
-from spdl._numbers import as_positive_int, as_timeout
+from spdl._numbers import as_int, as_timeout
 from spdl.pipeline._cpus import usable_cpus
 from spdl.pipeline._stall_options import check_stall_options
 
@@ -100,7 +100,9 @@ def resolve(given: Arguments, *, stacklevel: int) -> ResolvedArguments:
             are several errors, the one reported is the one that torch's loader reports.
         TypeError: ``multiprocessing_context`` is neither a context nor the name of one, or torch's samplers raise it.
     """
-    every = as_positive_int("snapshot_every_n_steps", given.snapshot_every_n_steps)
+    every = as_int("snapshot_every_n_steps", given.snapshot_every_n_steps)
+    if every < 0:
+        raise ValueError(f"snapshot_every_n_steps must be >= 0, got {every}")
     given = _check_failures(given)
     given = replace(given, call_timeout=_call_timeout(given), snapshot_every_n_steps=every)
     check_stall_options(given.stall_timeout, given.stall_action)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any
 
 from ._sample_policy import SamplePolicy
@@ -61,6 +61,8 @@ class IterableFetcher:
 
     def __init__(self, dataset: Iterable[Any], batch_size: int | None, drop_last: bool) -> None:
         self._samples: Iterator[Any] = iter(dataset)
+        # islice() calls iter() on its argument, and a dataset that is its own iterator may begin again.
+        self._nexts = map(next, repeat(self._samples))
         self._batch_size = batch_size
         self._drop_last = drop_last
         self._has_ended = False
@@ -75,7 +77,7 @@ class IterableFetcher:
             raise StopIteration
         if self._batch_size is None:
             return next(self._samples)
-        taken = list(islice(self._samples, self._batch_size))
+        taken = list(islice(self._nexts, self._batch_size))
         if len(taken) < self._batch_size:
             self._has_ended = True
             if not taken or self._drop_last:

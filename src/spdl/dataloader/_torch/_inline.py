@@ -45,13 +45,18 @@ class _IndexedBatches(Iterator[Any]):
         self._progress = progress
         self._indices = indices
         self._position = 0
-        self._states = DatasetStates(plan.dataset, progress.start_of(0), progress.snapshot_every)
+        self._states = DatasetStates(plan.dataset, progress.start_of(0))
         if self._states:
             progress.open_streams(1)
 
     def __next__(self) -> Any:
         plan = self._plan
-        indices = next(self._indices)
+        try:
+            indices = next(self._indices)
+        except StopIteration:
+            if self._states:
+                self._progress.note_end(0, self._states.end())
+            raise
         position = self._position
         self._position = position + 1
         try:
@@ -80,12 +85,14 @@ class _StreamedBatches(Iterator[Any]):
             plan.dataset, plan.batch_size, plan.drop_last, progress.start_of(0), progress.snapshot_every
         )
         progress.open_streams(1)
+        progress.follow(self._stream.first, self._stream.residue)
 
     def __next__(self) -> Any:
         plan = self._plan
         try:
             samples, recorded = self._stream.take()
         except StopIteration:
+            self._progress.note_end(0, self._stream.end)
             raise
         except Exception:
             self._progress.take_from(0)

@@ -21,6 +21,7 @@ from spdl._errors import PipelineError
 from spdl._numbers import int_or_none
 from spdl._random import ItemPosition
 from spdl._reports import name_of
+from spdl.resume._residue import Residue
 from spdl.resume._values import pack, unpack
 
 from ._exclusion import Exclusion
@@ -101,6 +102,7 @@ class Passes:
         "rank",
         "refill",
         "replace",
+        "residue",
         "rng_epoch",
         "set_epoch",
         "snapshots",
@@ -138,6 +140,7 @@ class Passes:
         self.given: Sequence[ItemPlace] | None = None  # the places of the items, in a replay
         self.refill: Refill | None = None
         self.replace: Callable[[int], Any] | None = None  # the item of a spare, by its global position
+        self.residue: Residue | None = None  # what loading a state has left in the source, until the pass ends
         self.exclusion: Exclusion | None = None  # consumes excluded items instead of emitting them
 
         self.number_epochs()
@@ -259,7 +262,9 @@ class Passes:
         if has_state(source):
             self.owner = source
             if state is not None:
+                self.residue = residue = Residue(source)
                 source.load_state_dict(unpack(state, name_of(source)))
+                residue.note_loaded()
             return iter(source)
         iterator: Iterator[Any] = iter(source)
         if has_state(iterator):
@@ -339,6 +344,9 @@ class Passes:
         finally:
             if (close := getattr(iterator, "close", None)) is not None:
                 close()
+            residue, self.residue = self.residue, None
+            if residue is not None:
+                residue.clear()
 
     async def replayed_async(self, iterator: AsyncIterator[Any], plan: Plan, start: int) -> AsyncIterator[Any]:
         position = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import reprlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -74,6 +75,7 @@ class WorkerSpec:
     drop_last: bool  # of iterable datasets
     start: StreamStart  # where the first epoch begins
     sample_policy: SamplePolicy | None  # of a map-style dataset
+    is_kept: bool  # whether the worker loads all epochs
     snapshot_every: int  # number of batches after which the dataset's state is sent, if it has one
 
 
@@ -154,12 +156,15 @@ class _Worker:
         spec = self._spec
         start, self._start = self._start, StreamStart()
         self._is_exhausted = False
+        if self._stream is not None:
+            with suppress(Exception):
+                self._stream.close()
         self._stream = None  # release the old iterator before the new one is made
         try:
             if spec.is_iterable:
                 self._stream = Stream(self._dataset, spec.batch_size, spec.drop_last, start, spec.snapshot_every)
             else:
-                self._states = DatasetStates(self._dataset, start, spec.snapshot_every)
+                self._states = DatasetStates(self._dataset, start)
         except Exception as exc:  # noqa: BLE001 - the user's
             self._setup_error = exc
 
@@ -194,7 +199,7 @@ class _Worker:
             kind, encoded = FromWorker.BATCH, link.encode(batch)
         except _Exhausted:
             self._is_exhausted = True
-            kind, encoded = FromWorker.EXHAUSTED, link.encode(None)
+            kind, encoded = FromWorker.EXHAUSTED, link.encode(self._end())
         except Exception as exc:  # noqa: BLE001 - of user code
             kind, encoded = FromWorker.RAISED, link.encode(RemoteException.of(exc, self._where(indices)))
         if recorded is not None:
@@ -209,6 +214,10 @@ class _Worker:
             return stream.take()
         except StopIteration:  # not one raised by collate_fn
             raise _Exhausted from None
+
+    def _end(self) -> Recorded | None:
+        """The state of the dataset after its pass, if there will be another."""
+        return self._stream.end if self._stream is not None and self._spec.is_kept else None
 
     def _where(self, indices: Any) -> str:
         what = "an iterable dataset" if self._spec.is_iterable else f"indices {reprlib.repr(indices)}"

@@ -204,6 +204,7 @@ class _Batches(Iterator[Any]):
                 continue
             del self._dealt[number]
             if frame.kind == FromWorker.EXHAUSTED:
+                self._progress.note_end(worker, frame.load())
                 self._give_up(worker)
                 continue
             if number == self._next:
@@ -226,6 +227,8 @@ class _Batches(Iterator[Any]):
             self._next += 1
         error, self._sampler_error = self._sampler_error, None
         self.close()
+        if self._plan.persistent_workers and not self._plan.is_iterable:
+            self._progress.note_last()
         losses, self._losses = self._losses, Losses()
         num_given = self._next - self._first - losses.num_outputs
         losses.log_warning(f"get_pytorch_dataloader({type(self._plan.dataset).__name__})", num_given)

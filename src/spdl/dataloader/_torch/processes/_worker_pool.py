@@ -137,6 +137,7 @@ class WorkerPool:
                     plan.drop_last,
                     self._progress.start_of(worker_id),
                     plan.sample_policy,
+                    plan.persistent_workers,
                     self._progress.snapshot_every,
                 )
                 child = Child.start(

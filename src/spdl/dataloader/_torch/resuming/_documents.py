@@ -12,9 +12,10 @@ from spdl.resume._errors import ResumeError
 from spdl.resume._ranges import RangeChain
 from spdl.resume._values import unpack
 
-from ._indices import checksum
-from ._progress import Mark, Progress, Recorded, StateError, StreamStart
+from ._indices import checksum, is_plain
+from ._progress import Before, Mark, Progress, Recorded, StateError, StreamStart
 from ._random import CapturedStates, Generators, from_text
+from ._stateful import start_of
 
 __all__ = ["Begun", "Loaded", "Loader", "epoch_of", "load", "save"]
 
@@ -69,6 +70,7 @@ class Loaded(NamedTuple):
         num_drawn: Number of index batches that had been drawn.
         shared: State of torch's global generator at that time; ``None``: not known.
         is_own: Whether the state was saved by this rank, so that the generators continue too.
+        starts: Where the streams begin, if ``progress`` is ``None``.
     """
 
     state: dict[str, str]
@@ -83,6 +85,7 @@ class Loaded(NamedTuple):
     num_drawn: int = 0
     shared: Any = None
     is_own: bool = True
+    starts: tuple[StreamStart, ...] = ()
 
 
 def save(loader: Loader, is_iterable: bool, begun: Begun | None, mark: Mark | None) -> dict[str, str]:
@@ -110,6 +113,12 @@ def save(loader: Loader, is_iterable: bool, begun: Begun | None, mark: Mark | No
     if begun is None or mark is None or mark.has_ended:
         is_seeded = begun is None or not loader.persistent_workers or loader.num_workers == 0
         document |= {"epoch": None, "seeded": is_seeded, "random": Generators.of(loader).capture().to_json()}
+        after = _before_all(loader) if begun is None else begun.progress.after()
+        if after.sampler is not None or any(after.streams):
+            document["before"] = {
+                "sampler": _recorded_to_json(after.sampler),
+                "streams": [_recorded_to_json(each) for each in after.streams],
+            }
         return encode(document)
     document["random"] = begun.random.to_json()
     document["now"] = {"drawn": begun.progress.num_drawn, **Generators([]).capture().to_json()}
@@ -128,6 +137,13 @@ def save(loader: Loader, is_iterable: bool, begun: Begun | None, mark: Mark | No
         ],
     }
     return encode(document)
+
+
+def _before_all(loader: Loader) -> Before:
+    """The states of the sampler and of the dataset before the first epoch."""
+    sampler = loader.sampler if is_plain(loader.batch_sampler) else loader.batch_sampler
+    in_this_process = loader.num_workers == 0 or loader.workers == "thread"
+    return Before(start_of(sampler), (start_of(loader.dataset),) if in_this_process else ())
 
 
 def load(loader: Loader, is_iterable: bool, state: Mapping[str, Any], snapshot_every: int) -> Loaded:
@@ -176,7 +192,22 @@ def _load(
         shared = document["random"].get("global") if is_own else None  # earlier versions did not save it
         shared = None if shared is None else from_text(shared)
         is_seeded = document.get("seeded", True) is True
-        return Loaded(state, None, None, None, document["random"], None, is_seeded, 0, shared=shared, is_own=is_own)
+        before = document.get("before") or {"sampler": None, "streams": []}
+        starts = [StreamStart(_recorded_from_json(each, "the dataset")) for each in before["streams"]]
+        _check_streams(loader, len(starts), is_iterable)
+        return Loaded(
+            state,
+            None,
+            _recorded_from_json(before["sampler"], "the sampler"),
+            None,
+            document["random"],
+            None,
+            is_seeded,
+            0,
+            shared=shared,
+            is_own=is_own,
+            starts=tuple(starts),
+        )
     now = document.get("now") or {"drawn": epoch["taken"]}  # earlier versions did not save it
     shared = from_text(now["global"]) if is_own and "global" in now else None
     numbers = [
@@ -189,13 +220,7 @@ def _load(
     if not all(type(number) is int and number >= 0 for number in numbers):
         raise ValueError("a number is missing")
     streams = [_stream_start(each) for each in epoch["streams"]]
-    num_streams = loader.num_workers if loader.num_workers > 0 and loader.workers != "thread" else 1
-    if streams and len(streams) != num_streams:
-        raise ResumeError(
-            f"cannot resume: the state has {len(streams)} streams of an "
-            f"{'iterable dataset' if is_iterable else 'a dataset with a state'}, one for each worker process, and this "
-            f"loader has {num_streams}; make it with num_workers={len(streams)} and the same kind of workers"
-        )
+    num_streams = _check_streams(loader, len(streams), is_iterable)
     progress = Progress(
         taken=epoch["taken"],
         first=epoch["taken"],
@@ -219,6 +244,22 @@ def _load(
         shared,
         is_own,
     )
+
+
+def _check_streams(loader: Loader, num_saved: int, is_iterable: bool) -> int:
+    """The number of streams of the loader.
+
+    Raises:
+        ResumeError: The state has another number of them.
+    """
+    num_streams = loader.num_workers if loader.num_workers > 0 and loader.workers != "thread" else 1
+    if num_saved and num_saved != num_streams:
+        raise ResumeError(
+            f"cannot resume: the state has {num_saved} streams of "
+            f"{'an iterable dataset' if is_iterable else 'a dataset with a state'}, one for each worker process, and "
+            f"this loader has {num_streams}; make it with num_workers={num_saved} and the same kind of workers"
+        )
+    return num_streams
 
 
 def _own_of(loader: Loader, gathered: dict[str, Any]) -> dict[str, Any]:
@@ -357,18 +398,23 @@ def _stream_start(stream: dict[str, Any]) -> StreamStart:
 def _recorded_to_json(recorded: Recorded | None) -> dict[str, Any] | None:
     if recorded is None:
         return None
-    if isinstance(recorded.state, StateError):
-        raise ResumeError(f"there is no state of the loader: {recorded.state.text}")
-    return {
+    for state in (recorded.state, recorded.beside):
+        if isinstance(state, StateError):
+            raise ResumeError(f"there is no state of the loader: {state.text}")
+    found = {
         "count": recorded.num_given,
         "where": recorded.where,
         "state": recorded.state,
         "ended": recorded.has_ended,
     }
+    return found if recorded.beside is None else {**found, "beside": recorded.beside}
 
 
 def _recorded_from_json(value: dict[str, Any] | None, what: str) -> Recorded | None:
     if value is None:
         return None
-    unpack(value["state"], what)  # raises if it is damaged
-    return Recorded(value["count"], value["where"], value["state"], value["ended"])
+    beside = value.get("beside")
+    for state in (value["state"], beside):
+        if state is not None:
+            unpack(state, what)  # raises if it is damaged
+    return Recorded(value["count"], value["where"], value["state"], value["ended"], beside)

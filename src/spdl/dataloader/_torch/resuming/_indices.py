@@ -5,16 +5,16 @@ from __future__ import annotations
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any, Final, NamedTuple
 
 from spdl.resume._errors import ResumeError
 
 from ._progress import Progress, Recorded
 from ._random import Arrival
-from ._stateful import Stater, load_state
+from ._stateful import Stater, end_of, finish, load_passing, load_state, start_of
 
-__all__ = ["Indices", "checksum"]
+__all__ = ["Indices", "checksum", "is_plain"]
 
 _END: Final = object()
 
@@ -94,23 +94,40 @@ class Indices:
         recorded, target, inner = self._recorded, progress.taken, self._inner
         if self._order is not None:
             return _Opened(self._from(max(target - 1, 0)), max(target - 1, 0))
-        if recorded is not None and recorded.where == "sampler":
-            load_state(inner, recorded.state, "the sampler")
+        if recorded is not None and recorded.where == "before":
+            finish(inner, recorded.state, "the sampler")
+            recorded = None
+        own = None
+        if recorded is not None:
+            own = recorded.state if recorded.where == "sampler" else recorded.beside
+        if recorded is not None and recorded.has_ended:
+            if own is not None:
+                finish(inner, own, "the sampler")
+            else:
+                singles = iter(inner)
+                load_state(singles, recorded.state, "the iterator of the sampler")  # with which it draws what it drew
+                next(singles, None)
+            return _Opened(iter(()), recorded.num_given, first=recorded)
+        if own is not None:
+            progress.residues.append(load_passing(inner, own, "the sampler"))
         elif recorded is None and _has_positions(inner):
             return _Opened(iter(self._sampler), 0) if target == 0 else _Opened(self._from(target - 1), target - 1)
+        first = start_of(inner) if recorded is None else recorded
         singles = iter(inner)
         if recorded is not None and recorded.where == "iterator":
             load_state(singles, recorded.state, "the iterator of the sampler")
         number = 0 if recorded is None else recorded.num_given
-        stater = Stater.find(iterator=singles, sampler=inner)
+        stater = Stater.find(singles, sampler=inner)
+        if stater is not None:
+            singles = map(next, repeat(singles))  # islice() calls iter(), with which an iterator may begin again
         if self._batch is None:
-            return _Opened(singles, number, stater)
+            return _Opened(singles, number, stater, first)
         if stater is None and target - number > 1:
             # Skip single indices, which is faster than skipping batches.
             num_passed = (target - 1 - number) * self._batch[0]
             next(islice(singles, num_passed - 1, num_passed), None)
             number = target - 1
-        return _Opened(_in_batches(singles, *self._batch), number, stater)
+        return _Opened(_in_batches(singles, *self._batch), number, stater, first)
 
     def _from(self, number: int) -> Iterator[Any]:
         """The index batches from ``number`` on, by position."""
@@ -123,6 +140,14 @@ class Indices:
         else:
             singles = iter(positions) if _is_sequential(inner) else (inner[position] for position in positions)
         return singles if self._batch is None else _in_batches(singles, *self._batch)
+
+    def is_short(self, indices: Any) -> bool:
+        """Whether the sampler has ended within this batch."""
+        return self._batch is not None and len(indices) < self._batch[0]
+
+    def end(self, progress: Progress) -> None:
+        """Note that a pass has ended."""
+        progress.note_sampler_end(end_of(self._inner))
 
     def verify(self, indices: Any, number: int) -> None:
         """Compare the last skipped index batch with the saved checksum.
@@ -141,11 +166,19 @@ class Indices:
 
 
 class _Opened(NamedTuple):
-    """A pass over a sampler: its iterator, the number of its next index batch, and its state recorder, if any."""
+    """A pass over a sampler.
+
+    Attributes:
+        iterator: Its iterator.
+        number: The number of its next index batch.
+        stater: Its state recorder, if any.
+        first: The state that it begins from: a generator has nothing of it yet, and so has the sampler.
+    """
 
     iterator: Iterator[Any]
     number: int
     stater: Stater | None = None
+    first: Recorded | None = None
 
 
 class _Drawing(Iterator[Any]):
@@ -186,11 +219,16 @@ class _Drawing(Iterator[Any]):
         iterator = self._iterator or self._begin()
         progress = self._progress
         while True:
-            indices = next(iterator)
+            try:
+                indices = next(iterator)
+            except StopIteration:
+                self._owner.end(progress)
+                raise
             number = self._number
             self._number = number + 1
             if self._stater is not None and (number + 1) % progress.snapshot_every == 0:
-                progress.note_sampler(self._stater.record(number + 1))
+                has_ended = self._owner.is_short(indices)
+                progress.note_sampler(self._stater.record(number + 1, has_ended=has_ended))
             if self._arrival is not None:
                 self._arrival.reach(number + 1)
             if number not in progress.skipped:
@@ -203,10 +241,12 @@ class _Drawing(Iterator[Any]):
         owner, progress, arrival = self._owner, self._progress, self._arrival
         if arrival is not None:
             arrival.reach(0)
-        iterator, number, stater = self._opened or owner.open(progress)
+        iterator, number, stater, first = self._opened or owner.open(progress)
         self._iterator, self._stater = iterator, stater
-        if stater is not None:
-            progress.note_sampler(stater.record(number))
+        if stater is not None and number == 0 and stater.where == "iterator":
+            progress.note_sampler(stater.record(0))
+        elif first is not None:
+            progress.note_sampler(first)
         indices: Any = None
         while number < progress.taken:
             indices = next(iterator, _END)
@@ -223,6 +263,13 @@ class _Drawing(Iterator[Any]):
             arrival.reach(number)
         self._number = number
         return iterator
+
+
+def is_plain(sampler: Any) -> bool:
+    """Whether there is no batch sampler, or torch's own, so that its sampler is used directly."""
+    from torch.utils.data import BatchSampler
+
+    return sampler is None or type(sampler) is BatchSampler
 
 
 def _has_positions(sampler: Any) -> bool:

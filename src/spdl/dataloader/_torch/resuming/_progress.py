@@ -1,4 +1,4 @@
-"""``Progress``: which batches of an epoch the consumer has taken. Imports nothing from spdl.
+"""``Progress``: which batches of an epoch the consumer has taken.
 
 An epoch is a sequence of numbered batches. For a map-style dataset they are the index batches of the sampler; for an
 iterable dataset each *stream*, that is one pass over the dataset, numbers its own: there is one stream for each worker
@@ -12,9 +12,12 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-__all__ = ["Mark", "Progress", "Recorded", "Snapshots", "StateError", "StreamMark", "StreamStart"]
+if TYPE_CHECKING:
+    from spdl.resume._residue import Residue
+
+__all__ = ["Before", "Mark", "Progress", "Recorded", "Snapshots", "StateError", "StreamMark", "StreamStart"]
 
 
 class StateError(NamedTuple):
@@ -29,14 +32,24 @@ class Recorded(NamedTuple):
     Attributes:
         num_given: Number of batches yielded when the state was recorded.
         where: The object that the state belongs to: ``"iterator"``, or the name of the object that is iterated.
+            ``"before"``: it is the state of this object after the previous pass.
         state: A packed copy of the result of its ``state_dict()``, or a ``StateError``.
         has_ended: Whether the iterator had ended at that time.
+        beside: With ``"iterator"``: the state of the object that is iterated, if it has one too.
     """
 
     num_given: int
     where: str
     state: Any
     has_ended: bool = False
+    beside: Any = None
+
+
+class Before(NamedTuple):
+    """States after an epoch, from which the next one begins: of the sampler, and of the dataset of each stream."""
+
+    sampler: Recorded | None = None
+    streams: tuple[Recorded | None, ...] = ()
 
 
 class Snapshots:
@@ -51,6 +64,12 @@ class Snapshots:
 
     def add(self, recorded: Recorded) -> None:
         self._recorded.append(recorded)
+
+    def put_first(self, recorded: Recorded) -> None:
+        """Replace the state before all batches."""
+        if self._recorded and self._recorded[0].num_given == 0:
+            self._recorded.popleft()
+        self._recorded.appendleft(recorded)
 
     def newest(self, taken: int) -> Recorded | None:
         """The newest state recorded after at most ``taken`` batches. Older ones are dropped."""
@@ -105,11 +124,12 @@ class Mark(NamedTuple):
 
 
 class _Stream:
-    __slots__ = ("snapshots", "taken")
+    __slots__ = ("end", "snapshots", "taken")
 
-    def __init__(self, start: StreamStart) -> None:
+    def __init__(self, start: StreamStart, before: Recorded | None) -> None:
         self.taken = start.taken
-        self.snapshots = Snapshots(start.recorded)
+        self.snapshots = Snapshots(start.recorded or before)
+        self.end: Recorded | None = None  # after the pass
 
     def mark(self) -> StreamMark:
         return StreamMark(self.taken, self.snapshots.newest(self.taken))
@@ -131,6 +151,8 @@ class Progress:
         snapshot_every: Number of batches after which a state is recorded.
         has_ended: Whether the consumer has received the end of the epoch.
         committed: The user's position, if other code prefetches for the user; ``None``: the position of this object.
+        before: States after the previous epoch, in this process.
+        residues: What loading has left in the sampler or the dataset, to be removed after the epoch.
     """
 
     taken: int = 0
@@ -142,6 +164,9 @@ class Progress:
     snapshot_every: int = 1
     has_ended: bool = False
     committed: Mark | None = None
+    before: Before | None = None
+    residues: list[Residue] = field(default_factory=list)
+    _sampler_end: Recorded | None = None
     _drawn: deque[tuple[int, Any]] = field(default_factory=deque)
     _sampler: Snapshots = field(default_factory=Snapshots)
     _streams: list[_Stream] = field(default_factory=list)
@@ -200,7 +225,9 @@ class Progress:
     def open_streams(self, count: int) -> None:
         """Begin to count the batches of ``count`` streams."""
         starts = self.starts or (StreamStart(),) * count
-        self._streams = [_Stream(start) for start in starts]
+        before = () if self.before is None else self.before.streams
+        before = before if len(before) == count else (None,) * count
+        self._streams = [_Stream(*each) for each in zip(starts, before, strict=True)]
 
     def start_of(self, stream: int) -> StreamStart:
         """Where a stream begins."""
@@ -219,6 +246,39 @@ class Progress:
         if recorded is not None:
             this.snapshots.newest(this.taken)
             this.snapshots.add(recorded)
+
+    def follow(self, first: Recorded | None, residue: Residue | None) -> None:
+        """Note the state before the only pass, which has begun in this process, and what loading has left."""
+        if first is not None:
+            self._streams[0].snapshots.put_first(first)
+        if residue is not None:
+            self.residues.append(residue)
+
+    def note_end(self, stream: int, recorded: Recorded | None) -> None:
+        """Record the state of the dataset after the pass of a stream."""
+        self._streams[stream].end = recorded
+
+    def note_last(self) -> None:
+        """Record that the newest states of the streams are those after their passes."""
+        for stream in self._streams:
+            newest = stream.snapshots.newest(stream.taken)
+            stream.end = None if newest is None else newest._replace(num_given=0, where="before")
+
+    def note_sampler_end(self, recorded: Recorded | None) -> None:
+        """Record the state of the sampler after its pass."""
+        self._sampler_end = recorded
+
+    def after(self) -> Before:
+        """The states after the epoch, if the consumer has received its end."""
+        if not self.has_ended:
+            return Before()
+        return Before(self._sampler_end, tuple([stream.end for stream in self._streams]))
+
+    def leave(self) -> None:
+        """Remove what loading has left. Called before the next epoch begins, however this one has ended."""
+        residues, self.residues = self.residues, []
+        for residue in residues:
+            residue.clear()
 
     def mark(self) -> Mark:
         """Return the current position in the epoch."""

@@ -138,7 +138,7 @@ class _IndexedBatches(_Batches):
     def __init__(self, plan: Plan, progress: Progress, indices: Iterator[Any]) -> None:
         super().__init__(plan, progress)
         # Threads load ahead, so states recorded while drawing indices are also ahead of the consumer.
-        self._states = DatasetStates(plan.dataset, progress.start_of(0), progress.snapshot_every)
+        self._states = DatasetStates(plan.dataset, progress.start_of(0))
         if self._states:
             progress.open_streams(1)
         self._indices: Iterator[Any] | None = indices
@@ -199,6 +199,8 @@ class _IndexedBatches(_Batches):
     def __next__(self) -> Any:
         if self._num_under_way == 0:
             self.close()
+            if self._states:
+                self._progress.note_end(0, self._states.end())
             error, self._sampler_error = self._sampler_error, None
             raise StopIteration if error is None else error
         outcome = self._take()
@@ -251,6 +253,7 @@ def _stream(plan: Plan, progress: Progress, permits: Feed, limit: IntraOpLimit) 
     except BaseException as exc:  # noqa: BLE001 - of the dataset; raised in the consumer
         yield Outcome.failed(exc, "while iter(dataset) was called in a thread")
         return
+    progress.follow(stream.first, stream.residue)
     number = 0
     try:
         while permits.get() is not None:
@@ -263,6 +266,7 @@ def _stream(plan: Plan, progress: Progress, permits: Feed, limit: IntraOpLimit) 
                 samples, recorded = stream.take()
                 taken = Piece(samples, number, recorded=recorded)
             except StopIteration:
+                progress.note_end(0, stream.end)
                 return
             except BaseException as exc:  # noqa: BLE001 - of the dataset; raised in the consumer
                 taken = Outcome.failed(exc, f"while the dataset was iterated for batch {number} in a thread")

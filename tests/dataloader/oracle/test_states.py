@@ -1,0 +1,154 @@
+"""Runs that are killed and resumed, over every kind of state, beside runs of torchdata that nobody interrupts.
+
+A run is killed several times, at moments of an epoch that the seed chooses: before it, before its first batch, in it,
+after its last batch, after its end. Each time other objects load the state. Together they must give what
+``StatefulDataLoader`` gives without states, as a state is nothing else than a way to go on.
+"""
+
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from spdl.dataloader import get_pytorch_dataloader
+from tests.support.soak import amount, seeds
+
+from .stateful import MAPS, SAMPLERS, STREAMS
+
+torchdata = pytest.importorskip("torchdata.stateful_dataloader")
+pytestmark = [
+    pytest.mark.filterwarnings(
+        "ignore::UserWarning:torchdata",
+        "ignore:'set_vital' is deprecated:UserWarning",
+        "ignore:.* are loaded again and discarded:UserWarning",
+        "ignore:.*multi-threaded, use of fork:DeprecationWarning",
+    )
+]
+
+EPOCHS = 3
+KINDS: dict[str, dict[str, Any]] = {
+    "inline": {"workers": "thread", "num_workers": 0},
+    "thread": {"workers": "thread", "num_workers": 2},
+    "kept threads": {"workers": "thread", "num_workers": 2, "persistent_workers": True},
+    "process": {"workers": "process", "num_workers": 2},
+    "kept processes": {"workers": "process", "num_workers": 2, "persistent_workers": True},
+}
+QUICK = ["inline", "thread", "kept threads"]
+SLOW = ["process", "kept processes"]
+
+Options = Callable[[], dict[str, Any]]
+
+
+def as_is(batch: Any) -> Any:
+    return batch
+
+
+def plain(batch: Any) -> Any:
+    return batch.tolist() if isinstance(batch, torch.Tensor) else batch
+
+
+def expected_of(options: Options, kind: str) -> list[list[Any]]:
+    """The epochs of torchdata's loader."""
+    how: dict[str, Any] = {}
+    if kind in SLOW:
+        how = {"num_workers": 2, "multiprocessing_context": "fork", "persistent_workers": kind.startswith("kept")}
+    loader = torchdata.StatefulDataLoader(**options(), collate_fn=as_is, **how)
+    return [[plain(batch) for batch in loader] for _ in range(EPOCHS)]
+
+
+def killed(options: Options, kind: str, expected: list[list[Any]], rng: random.Random) -> list[list[Any]]:
+    """The epochs of a run that is killed and resumed until it is through."""
+    epochs: list[list[Any]] = [[]]
+    state: dict[str, Any] | None = None
+    num_runs = 0
+    while len(epochs) <= EPOCHS:
+        loader = get_pytorch_dataloader(
+            **options(), collate_fn=as_is, snapshot_every_n_steps=rng.choice([1, 1, 3, 0]), **KINDS[kind]
+        )
+        num_runs += 1
+        assert num_runs < 100, f"there is no end to it: {epochs}"
+        if state is not None:
+            loader.load_state_dict(state)
+            assert loader.state_dict() == state
+        if rng.random() < 0.2:
+            state = json.loads(json.dumps(loader.state_dict()))  # killed before it begins
+            continue
+        num_left = rng.randrange(2 * max(map(len, expected)) + 3)
+        while len(epochs) <= EPOCHS:
+            batches = iter(loader)
+            while num_left > 0:
+                num_left -= 1
+                batch = next(batches, None)
+                if batch is None:
+                    epochs.append([])
+                    break
+                epochs[-1].append(plain(batch))
+            else:
+                break
+            if num_left <= 0:
+                break
+        state = json.loads(json.dumps(loader.state_dict()))
+        if rng.random() < 0.3:
+            next(batches, None)  # what came after the state is lost with the job
+        if (close := getattr(batches, "close", None)) is not None:
+            close()
+    return epochs[:EPOCHS]
+
+
+def check(options: Options, kind: str, number: int, seed: int) -> None:
+    expected = expected_of(options, kind)
+    for attempt in range(number):
+        rng = random.Random(f"{kind} {seed} {attempt}")
+        assert killed(options, kind, expected, rng) == expected, attempt
+
+
+def stream_of(name: str, batch_size: int | None, *, drop_last: bool = False) -> Options:
+    return lambda: {"dataset": STREAMS[name](), "batch_size": batch_size, "drop_last": drop_last}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", seeds(1, 2))
+@pytest.mark.parametrize("batch_size", [None, 3, 13])
+@pytest.mark.parametrize("kind", QUICK)
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_killed_stream(name: str, kind: str, batch_size: int | None, seed: int) -> None:
+    """Iterable datasets."""
+    check(stream_of(name, batch_size), kind, amount(3, 6), seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", seeds(1, 3))
+@pytest.mark.parametrize("kind", QUICK)
+@pytest.mark.parametrize("dataset", MAPS)
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_killed_sampler(name: str, dataset: str, kind: str, seed: int) -> None:
+    """Map-style datasets."""
+    if dataset == "Counting" and kind != "inline":
+        pytest.skip("threads share it, and it counts what they prefetch")
+    check(lambda: {"dataset": MAPS[dataset](), **SAMPLERS[name]()}, kind, amount(3, 6), seed)
+
+
+@pytest.mark.soak(only=True)
+@pytest.mark.parametrize("seed", seeds(1, 1))
+@pytest.mark.parametrize("kind", SLOW)
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_killed_stream_of_worker_processes(name: str, kind: str, seed: int) -> None:
+    """Each of which has its own."""
+    check(stream_of(name, 3), kind, 2, seed)
+
+
+@pytest.mark.soak(only=True)
+@pytest.mark.parametrize("seed", seeds(1, 1))
+@pytest.mark.parametrize("kind", SLOW)
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_killed_sampler_of_worker_processes(name: str, kind: str, seed: int) -> None:
+    check(lambda: {"dataset": MAPS["Counting"](), **SAMPLERS[name]()}, kind, 2, seed)
+
+
+@pytest.mark.parametrize("name", ["Always", "Drawn"])
+def test_kept_processes(name: str) -> None:
+    """One case of the above, with what is loaded in the workers for one pass, and what goes on from pass to pass."""
+    check(stream_of(name, 4), "kept processes", 1, 0)
