@@ -1,6 +1,10 @@
 """Imports every module that registers cells. A new module of cells is added here."""
 
 from tests.differential.cells import CELLS, Outcome, try_cell
+from tests.differential.stills import formats as formats
+from tests.differential.stills import heif as heif
+from tests.differential.stills import jpeg as jpeg
+from tests.differential.stills import orientation as orientation
 from tests.differential.video import laws_on_screen as laws_on_screen
 
 __all__ = ["CELLS", "try_numbered"]

@@ -27,4 +27,11 @@ class KnownDisagreement:
 
 
 #: Numbers: 1 to 99 video, 100 to 199 sound, 200 to 299 stills. A number is never used again.
-EXCEPTIONS: Final[dict[int, KnownDisagreement]] = {}
+EXCEPTIONS: Final[dict[int, KnownDisagreement]] = {
+    200: KnownDisagreement(
+        forms="HEIC with subsampled chroma, turned or mirrored",
+        reader="pillow-heif 1.8.1 (libheif 1.23.6)",
+        what="Turns the planes first and enlarges chroma afterwards; SPDL with libheif 1.15 the other way round.",
+        why="With odd sizes and 4:2:2, chroma lies at other places. Both are near the picture that was encoded.",
+    ),
+}

@@ -1,0 +1,1 @@
+"""Cells of stills: formats, depths, layouts and orientations."""
