@@ -77,7 +77,7 @@ class RayActors(ExecutorConfig):
         num_actors = as_int("num_actors", num_actors)
         if num_actors < 1:
             raise ValueError(f"num_actors must be >= 1, got {num_actors}")
-        num_cpus = as_seconds("num_cpus", num_cpus)
+        num_cpus = as_seconds("num_cpus", num_cpus, may_be_infinite=True)
         start_timeout = as_timeout("start_timeout", start_timeout, positive=True)
         if not isinstance(restart, bool):
             raise TypeError(f"restart must be a bool, got {restart!r}")

@@ -62,7 +62,7 @@ def test_each_new_entry_point_ranks_above_the_earlier_ones() -> None:
 @pytest.mark.parametrize("priority", [1.5, "high", True])
 def test_a_priority_that_is_no_integer_is_refused(priority: Any) -> None:
     """The message names the argument and what was given."""
-    with PriorityThreadPoolExecutor(1) as pool, pytest.raises(TypeError, match="priority must be an int or None"):
+    with PriorityThreadPoolExecutor(1) as pool, pytest.raises(TypeError, match="priority must be an int, got"):
         pool.get_executor(priority=priority)
 
 
