@@ -205,6 +205,11 @@ void RawDecoder::skip_unreferenced(bool skip) noexcept {
 }
 
 bool RawDecoder::send(const AVPacket* packet) {
+  // Left out by an edit list. Decoders leave out the picture themselves, but for some where a packet is a picture.
+  if (packet != nullptr && (packet->flags & AV_PKT_FLAG_DISCARD) != 0 && context_->codec_type == AVMEDIA_TYPE_VIDEO &&
+      stands_alone(*context_)) {
+    return true;
+  }
   if (packet != nullptr && is_fresh_) {
     is_fresh_ = false;
     if ((packet->flags & AV_PKT_FLAG_KEY) != 0 && packet->pts != AV_NOPTS_VALUE) {

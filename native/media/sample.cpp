@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/watch.h"
+#include "media/entry_point.h"
 #include "media/frame_filter.h"
 #include "media/picture_times.h"
 
@@ -21,13 +22,23 @@ struct Run {
 using Slots = std::unordered_map<std::int64_t, std::size_t>;  // pts -> position among the indices
 
 // Where decoding has to start for a picture: the last key frame that is neither decoded nor shown after it. (What is
-// shown before a key frame and decoded after it may refer to what was before the key frame.)
+// shown before a key frame and decoded after it may refer to what was before the key frame.) If that is only a point from
+// which pictures recover bit by bit: an earlier one, so that they have recovered by then; see VideoCollector.
 std::size_t start_of(const Packets& packets, const PacketOfPicture& wanted) {
+  constexpr std::size_t kMostHeld = 16;  // pictures in a decoder (ITU-T H.264, A.3.1)
+  std::size_t latest = packets.packets.size();
   for (std::size_t i = wanted.packet; i > 0; --i) {
     const AVPacket& packet = *packets.packets[i];
-    if ((packet.flags & AV_PKT_FLAG_KEY) != 0 && packet.pts <= wanted.pts) {
+    if ((packet.flags & AV_PKT_FLAG_KEY) == 0 || packet.pts > wanted.pts) {
+      continue;
+    }
+    if (i + kMostHeld <= latest && latest < packets.packets.size()) {
       return i;
     }
+    if (is_clean_entry(packet, *packets.codec->parameters)) {
+      return i;
+    }
+    latest = std::min(latest, i);
   }
   return 0;
 }

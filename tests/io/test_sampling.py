@@ -84,6 +84,14 @@ def test_indices_count_inside_the_window(start: int, length: int, data: st.DataO
     assert (to_numpy(convert_frames(image)) == expected(h264())[start + index]).all()
 
 
+@pytest.mark.parametrize("start", [15, 18, 22, 25])
+def test_samples_of_a_window_have_recovered(start: int) -> None:
+    """Where pictures recover bit by bit instead of at key frames, decoding begins early enough."""
+    packets = demux_video(path_of("refresh.mp4"), timestamp=(start / 25, (start + 3) / 25))
+    whole = expected(path_of("refresh.mp4"))
+    assert (sampled(packets, [0, 1, 2]) == whole[start : start + 3]).all()
+
+
 def test_every_picture_at_once_is_the_whole() -> None:
     """As images, with their times."""
     images = sample_decode_video(demux_video(h264()), range(50))
