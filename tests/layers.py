@@ -72,7 +72,7 @@ RULES = [
     Rule("spdl._processes", allows=("spdl._errors",)),
     Rule("spdl._random", allows=()),
     Rule("spdl.pipeline", allows=("spdl._processes", "spdl._errors", "spdl._random", *RESUME)),
-    Rule("spdl.source", allows=("spdl._random._splitmix", *RESUME)),
+    Rule("spdl.source", allows=("spdl._random._splitmix", *RESUME, f"{R}._residue")),
     Rule("spdl.source._urls", lazily=("spdl.remote",)),  # when the first URL comes
     Rule("spdl.remote"),
     # States: text and arithmetic. It knows neither pipelines nor sources.
@@ -323,6 +323,7 @@ SHARED = {
     ("spdl.dataloader", f"{R}._values"): "states of samplers and datasets inside that of a loader",
     ("spdl.pipeline", f"{R}._values"): "states of sources inside that of a pipeline",
     ("spdl.dataloader", f"{R}._residue"): "what loading a state leaves in samplers and datasets",
+    ("spdl.source", f"{R}._residue"): "what loading a state leaves in sources of sources",
     ("spdl.pipeline", f"{R}._residue"): "what loading a state leaves in sources",
     **{
         (user, f"{R}._elastic"): "a pipeline, or a loader, takes its share of the states of all ranks"

@@ -87,6 +87,7 @@ def document_for(document: Document, rank: int, world: int) -> Document:
     states = document["states"]
     if len(states) == world:
         own: Document = copy.deepcopy(states[rank])
+        _await_end(own, states)
         return own
     if any("sources" not in state for state in states):
         raise ResumeError(
@@ -102,6 +103,53 @@ def document_for(document: Document, rank: int, world: int) -> Document:
         for number in range(len(found["sources"]))
     ]
     return found  # type: ignore[no-any-return]  # a copy of a document
+
+
+def _await_end(own: Document, states: Sequence[Document]) -> None:
+    """Take a rank that has read the end of its epoch back before it, if another has consumed all and not read it.
+
+    Otherwise one would begin the next epoch while the other gets the end, and they would wait for each other.
+    """
+    for number, source in enumerate(own.get("sources", [])):
+        waiting = {epoch for state in states if (epoch := _at_end(state, number)) is not None}
+        if source["kind"] != "indexed" or source["length"] is None or len(waiting) != 1:
+            continue
+        (epoch,) = waiting
+        first = source["epochs"][0]["epoch"] if source["epochs"] else None
+        if own["kind"] != "pipeline":
+            other = next(state["epoch"] for state in states if _at_end(state, number) is not None)
+            if own["epoch"] is None and first == epoch and "global" in own["random"]:
+                begun = {"above": [], "check": None, "sampler": None, "turn": 0, "streams": []}
+                own["epoch"] = {**begun, "number": epoch, "seeded": True, "taken": other["taken"]}
+                own["now"] = {"drawn": other["taken"], "global": own["random"]["global"]}
+        elif source["ended"] and first == epoch:
+            source["ended"] = False
+        elif first == epoch + 1 and not any(_has_consumed(each) for each in source["epochs"]):
+            over: Document = {
+                "epoch": epoch,
+                "high": len(issue_order(source, None)),
+                "holes": [],
+                "parts": {},
+                "iterator": None,
+            }
+            source["epochs"].insert(0, over)
+
+
+def _at_end(state: Document, number: int) -> int | None:
+    """The epoch in which a rank has consumed all of a source, without having read the end."""
+    source = state["sources"][number]
+    if source["ended"] or not source["epochs"] or source["kind"] != "indexed" or source["length"] is None:
+        return None
+    if state["kind"] != "pipeline" and state["epoch"] is None:
+        return None
+    epoch = source["epochs"][0]
+    is_over = not epoch.get("parts") and not unconsumed(epoch, len(issue_order(source, epoch)))
+    return int(epoch["epoch"]) if is_over else None
+
+
+def _has_consumed(epoch: Document) -> bool:
+    high, holes = epoch.get("high", 0), Ranges.from_json(epoch.get("holes", []))
+    return "todo" in epoch or bool(epoch.get("parts")) or bool(Ranges([(0, high)]) - holes)
 
 
 def issue_order(source: Document, epoch: Document | None) -> RangeChain:

@@ -9,6 +9,7 @@ from operator import length_hint
 from typing import Any, Final, Generic, TypeVar
 
 from spdl.resume._errors import ResumeError
+from spdl.resume._residue import Residue
 
 __all__ = ["Counted", "go_on", "is_stateful", "make_state", "read_count", "read_integers", "read_state"]
 
@@ -128,8 +129,10 @@ def go_on(source: Iterable[T], count: int, state: Mapping[str, Any] | None) -> I
                 f"cannot resume a source of type {type(source).__qualname__}: the state belongs to a source that has "
                 "state_dict() and load_state_dict()"
             )
+        residue = Residue(source)
         source.load_state_dict(state)  # type: ignore[attr-defined]  # just checked
-        return iter(source)
+        residue.note_loaded()
+        return _one_pass(iter(source), residue)
     if count == 0:
         return iter(source)
     if isinstance(source, Sequence):
@@ -139,6 +142,14 @@ def go_on(source: Iterable[T], count: int, state: Mapping[str, Any] | None) -> I
     next(islice(counted.items, count, count), None)
     _check_length(source, counted.count, count)
     return counted.items
+
+
+def _one_pass(iterator: Iterator[T], residue: Residue) -> Iterator[T]:
+    """A pass from a loaded state, which the next one must not begin from again."""
+    try:
+        yield from iterator
+    finally:
+        residue.clear()
 
 
 def _check_length(source: object, length: int, count: int) -> None:

@@ -64,6 +64,8 @@ class HuggingFaceStream(StreamShare):
         self._count = 0
         #: Where the next iteration resumes: the number of examples yielded, and the state of the dataset.
         self._resumed: tuple[int, Any] = (0, None)
+        #: The loaded state of an iteration that had nothing left.
+        self._over: tuple[int, Any] | None = None
         self._is_under_way = False
 
     @property
@@ -87,15 +89,16 @@ class HuggingFaceStream(StreamShare):
         given = as_int("epoch", epoch)
         if given != self._epoch:
             self._epoch = given
-            self._resumed, self._is_under_way = (0, None), False
+            self._resumed, self._over, self._is_under_way = (0, None), None, False
         self._split.set_epoch(given)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        self._is_under_way = False
+        self._is_under_way, self._over = False, None
         return self._examples()
 
     def _examples(self) -> Iterator[dict[str, Any]]:
         (self._count, state), self._resumed = self._resumed, (0, None)
+        self._over = None if state is None else (self._count, state)
         limit = self._num_samples
         while self._count != limit:
             # Otherwise, every iteration of this epoch would begin at the loaded state.
@@ -117,7 +120,10 @@ class HuggingFaceStream(StreamShare):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the position of the newest iteration: numbers, and the state of the dataset."""
-        count, inner = (self._count, self._split.state_dict()) if self._is_under_way else self._resumed
+        if self._is_under_way:
+            count, inner = self._count, self._split.state_dict()
+        else:
+            count, inner = self._over or self._resumed
         return make_state("HuggingFaceStream", **self._fingerprint(), epoch=self._epoch, count=count, dataset=inner)
 
     def load_state_dict(self, state: Mapping[str, Any], /) -> None:
@@ -131,14 +137,14 @@ class HuggingFaceStream(StreamShare):
         count = read_count(checked, "count")
         self._epoch = epoch
         self._split.set_epoch(epoch)
-        self._resumed, self._is_under_way = (count, checked.get("dataset")), False
+        self._resumed, self._over, self._is_under_way = (count, checked.get("dataset")), None, False
 
     def _fingerprint(self) -> dict[str, Any]:
         return {"rank": self._rank, "world_size": self._world, "num_samples": self._num_samples}
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy begins at the start or at a loaded state, even if it is made during an iteration.
-        return {**self.__dict__, "_count": 0, "_is_under_way": False}
+        return {**self.__dict__, "_count": 0, "_over": None, "_is_under_way": False}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._dataset!r}, rank={self._rank}, world_size={self._world})"
