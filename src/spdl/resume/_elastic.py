@@ -119,7 +119,7 @@ def _await_end(own: Document, states: Sequence[Document]) -> None:
         if own["kind"] != "pipeline":
             other = next(state["epoch"] for state in states if _at_end(state, number) is not None)
             if own["epoch"] is None and first == epoch and "global" in own["random"]:
-                begun = {"above": [], "check": None, "sampler": None, "turn": 0, "streams": []}
+                begun: Document = {"above": [], "check": None, "sampler": None, "turn": 0, "streams": []}
                 own["epoch"] = {**begun, "number": epoch, "seeded": True, "taken": other["taken"]}
                 own["now"] = {"drawn": other["taken"], "global": own["random"]["global"]}
         elif source["ended"] and first == epoch:
