@@ -92,6 +92,36 @@ def test_samples_of_a_window_have_recovered(start: int) -> None:
     assert (sampled(packets, [0, 1, 2]) == whole[start : start + 3]).all()
 
 
+def test_a_stream_cut_inside_a_group_has_the_pictures_that_come_out(tmp_path: Path) -> None:
+    """Those before its first key frame cannot be decoded, and are neither counted nor displayed."""
+    data = clip("long.ts", *pictures(duration=4), *X264, "-g", "25", "-bf", "2").read_bytes()
+    path = tmp_path / "cut.ts"
+    path.write_bytes(data[: 3 * 188] + data[len(data) // 188 // 3 * 188 :])
+    whole = decoded_video(path, "rgb24", (48, 64, 3))
+    packets = demux_video(path)
+    times = decode_packets(packets.clone(), None).get_timestamps()
+    assert 0 < len(whole) == len(times) < len(packets)
+    chosen = [0, len(whole) // 2, len(whole) - 1]
+    images = sample_decode_video(packets.clone(), times=[times[index] for index in chosen])
+    assert (to_numpy(convert_frames(images)) == whole[chosen]).all()
+    assert (sampled(packets.clone(), chosen) == whole[chosen]).all()
+    with pytest.raises(IndexError, match=f"{len(whole)} pictures come out of the {len(packets)} packets"):
+        sample_decode_video(packets, [len(whole)])
+    with pytest.raises(ValueError, match="they have frames from"):
+        sample_decode_video(packets, times=[times[0] - 0.1])
+
+
+@pytest.mark.parametrize("rate", [30, 60])
+def test_times_of_frames_hold_in_containers_of_milliseconds(rate: int) -> None:
+    """Frame k is displayed at k / rate, and a window of ten frames has ten."""
+    path = clip(f"{rate}.mkv", *pictures(rate=str(rate)), *X264, "-g", "12")
+    times = [k / rate for k in range(2 * rate)]
+    images = sample_decode_video(demux_video(path), times=times)
+    assert (to_numpy(convert_frames(images)) == expected(path)).all()
+    for k in range(0, 2 * rate - 10, 7):
+        assert len(demux_video(path, timestamp=(k / rate, (k + 10) / rate))) == 10
+
+
 def test_every_picture_at_once_is_the_whole() -> None:
     """As images, with their times."""
     images = sample_decode_video(demux_video(h264()), range(50))
