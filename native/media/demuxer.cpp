@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -414,17 +415,27 @@ void Demuxer::demux_sound(Packets& into, TimeWindow window, SoundUse use) {
   }
   // Two packets more, as their lengths are a guess.
   const double target = window.start - preroll.seconds - packet_length * static_cast<double>(preroll.num_packets + 2);
-  seek_and_try(into.stream_index, target, [&](bool from_start) {
+  const bool counts = into.clock == SoundClock::kFirstSample && !into.sound.is_timed && into.sound.rate > 0;
+  std::optional<std::int64_t> num_passed;
+  const auto try_from = [&](bool from_start) {
     select({into.stream_index});
+    const AVCodecParameters& parameters = *stream(into.stream_index).codecpar;
     AudioCollector collector(window, into.time_base, preroll, from_start);
+    if (from_start && counts) {
+      const std::int64_t first = start_position(into.sound, into.time_base, into.sound.rate) - into.sound.delay;
+      collector.count(parameters, to_seconds(first, 1, into.sound.rate));
+    }
     const bool has_found = collect(collector, into, from_start);
     into.sound.begins_stream = from_start && collector.has_kept_first();
+    num_passed = collector.num_passed();
     return has_found;
-  });
-  if (!into.sound.begins_stream && !into.sound.is_timed) {
-    if (const auto index = index_of(into.packets, input_, into.stream_index, into.sound)) {
-      into.sound.first_index = *index;
-    } else if (into.clock == SoundClock::kFirstSample) {
+  };
+  const bool seeks = !counts || !is_cheap_to_count(input_);
+  seek_and_try(into.stream_index, seeks ? target : start_of(stream(into.stream_index)), try_from);
+  if (!into.sound.is_timed) {
+    const auto index = num_passed ? num_passed : index_of(into.packets, input_, into.stream_index, into.sound);
+    into.sound.first_index = index.value_or(0);
+    if (counts && (!index || (into.sound.begins_stream && *index != 0))) {
       demux_sound_from_start(into, window);
     }
   }
@@ -433,13 +444,52 @@ void Demuxer::demux_sound(Packets& into, TimeWindow window, SoundUse use) {
   }
 }
 
+namespace {
+
+// Packets from the first on, until there are enough samples. Where only decoding tells how many there are, time stamps have to
+// do, which may say less.
+class CountingCollector {
+ public:
+  CountingCollector(const AVStream& stream, const SoundBounds& bounds, TimeWindow window)
+      : stream_(stream),
+        wanted_(window.end < kMostSeconds ? first_sample_from(window.end + kBehind, stream.codecpar->sample_rate) : kAll),
+        end_(window.end * 1.1 + 1) {
+    if (wanted_ != kAll) {
+      wanted_ += bounds.delay - std::min<std::int64_t>(start_position(bounds, stream.time_base, bounds.rate), 0);
+    }
+  }
+
+  bool offer(av::PacketPtr packet) {
+    const std::optional<int> count = num_samples_in(*packet, *stream_.codecpar);
+    is_counted_ = is_counted_ && count;
+    num_samples_ += count.value_or(0);
+    const auto time = seconds_of(*packet, stream_.time_base);
+    packets_.push_back(std::move(packet));
+    return is_counted_ ? num_samples_ < wanted_ : !time || *time < end_;
+  }
+  static bool began_too_late() noexcept { return false; }
+  std::vector<av::PacketPtr> finish() { return std::move(packets_); }
+
+ private:
+  static constexpr double kMostSeconds = 1e9;
+  static constexpr double kBehind = 0.2;  // a few packets, and what a resampler looks at
+  static constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
+
+  const AVStream& stream_;
+  std::int64_t wanted_;
+  double end_;
+  bool is_counted_ = true;
+  std::int64_t num_samples_ = 0;
+  std::vector<av::PacketPtr> packets_;
+};
+
+}  // namespace
+
 // All packets up to the window, where only decoding tells how many samples are before it.
 void Demuxer::demux_sound_from_start(Packets& into, TimeWindow window) {
-  constexpr double kEarliest = -1e9;
-  const double slack = 1 + 0.1 * std::max(window.end, 0.0);  // where time stamps say less than there are samples
   go_to_start();
   select({into.stream_index});
-  AudioCollector collector({kEarliest, window.end + slack}, into.time_base, {}, true);
+  CountingCollector collector(stream(into.stream_index), into.sound, window);
   collect(collector, into, true);
   into.sound.begins_stream = true;
 }

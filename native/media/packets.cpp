@@ -1,6 +1,7 @@
 #include "media/packets.h"
 
 #include <algorithm>
+#include <limits>
 #include <new>
 
 #include "av/check.h"
@@ -89,7 +90,10 @@ bool is_in_window(const Packets& packets, const AVPacket& packet) noexcept {
   if (packets.clock == SoundClock::kFirstSample) {
     *begin -= sound_start(packets);
   }
-  const double end = *begin + to_seconds(packet.duration, packets.time_base.num, packets.time_base.den);
+  // Where nothing says how long it lasts, no packet follows.
+  const double end = packet.duration > 0
+                         ? *begin + to_seconds(packet.duration, packets.time_base.num, packets.time_base.den)
+                         : std::numeric_limits<double>::infinity();
   return !packets.window->empty() && *begin < packets.window->end &&
          (end > packets.window->start || *begin == packets.window->start);
 }

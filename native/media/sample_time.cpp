@@ -151,21 +151,28 @@ av::FramePtr SampleWindow::place(av::FramePtr frame, int frame_size) {
   }
   frame_size_ = std::max(frame_size_, frame_size);
   const AVRational sample{1, frame->sample_rate};
-  const bool is_counted = clock_ == SoundClock::kFirstSample && !sound_.is_timed;
-  std::int64_t position = next_;
-  if (is_counted) {
-    position = is_first ? first_index(*frame) : next_;
-  } else if (frame->pts != AV_NOPTS_VALUE) {
-    position = av_rescale_q(position_of(*frame), sample, unit_);
-    position -= clock_ == SoundClock::kFirstSample ? zero(unit_.den) : 0;
+  const std::int64_t num_samples = av_rescale_q(frame->nb_samples, sample, unit_);
+  std::optional<std::int64_t> time;  // by the container's clock
+  if (frame->pts != AV_NOPTS_VALUE) {
+    time = av_rescale_q(position_of(*frame), sample, unit_);
   }
-  next_ = position + av_rescale_q(frame->nb_samples, sample, unit_);
-  if (!sound_.length) {
+  std::int64_t position = next_;
+  if (clock_ == SoundClock::kStream || sound_.is_timed) {
+    position = time ? *time - (clock_ == SoundClock::kStream ? 0 : zero(unit_.den)) : next_;
+  } else if (is_first) {
+    position = first_index(*frame);
+  }
+  next_ = position + num_samples;
+  if (!sound_.length || !time) {
     frame->pts = position;
     return frame;
   }
-  const std::int64_t end = rounded(*sound_.length, unit_.den) + (clock_ == SoundClock::kStream ? zero(unit_.den) : 0);
-  return part_of(std::move(frame), position, {std::numeric_limits<std::int64_t>::min(), end});
+  // It ends at a time, not behind a number of samples.
+  constexpr std::int64_t kMost = std::int64_t{1} << 60;
+  const std::int64_t left =
+      zero(unit_.den) + std::min(rounded(*sound_.length, unit_.den), kMost) - std::clamp(*time, -kMost, kMost);
+  next_ = position + std::clamp<std::int64_t>(left, 0, num_samples);
+  return part_of(std::move(frame), position, {std::numeric_limits<std::int64_t>::min(), position + left});
 }
 
 av::FramePtr SampleWindow::align(av::FramePtr frame, const std::string& filter) {

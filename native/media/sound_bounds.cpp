@@ -41,6 +41,33 @@ bool is_plain(const AVFormatContext& context, const AVCodecParameters& parameter
   return is_timed(context) || (av_get_bits_per_sample(parameters.codec_id) > 0 && !is_mp4(context));
 }
 
+// Whose packets all have the same number of samples, also the last one.
+bool is_padded(AVCodecID id) noexcept {
+  return id == AV_CODEC_ID_AAC || id == AV_CODEC_ID_MP3 || id == AV_CODEC_ID_MP2 || id == AV_CODEC_ID_AC3;
+}
+
+// The length of packets that all have the same, in ticks, from the index of an MP4 file; none if it has no two of them.
+std::optional<std::int64_t> indexed_length(AVStream& stream) {
+  const AVIndexEntry* first = avformat_index_get_entry(&stream, 0);
+  const AVIndexEntry* second = avformat_index_get_entry(&stream, 1);
+  std::int64_t length = 0;
+  const AVCodecID codec = stream.codecpar->codec_id;
+  const bool is_even = is_padded(codec) || codec == AV_CODEC_ID_ALAC || codec == AV_CODEC_ID_FLAC;  // but for the last one
+  if (!is_even || first == nullptr || second == nullptr ||
+      __builtin_sub_overflow(second->timestamp, first->timestamp, &length) || length <= 0 || length > 1 << 20) {
+    return std::nullopt;
+  }
+  return length;
+}
+
+// Whether those packets before this one have no gaps, as far as the index of an MP4 file tells.
+bool is_unbroken(AVStream& stream, std::int64_t pts, std::int64_t first_pts) {
+  const auto length = indexed_length(stream);
+  const int number = av_index_search_timestamp(&stream, pts, AVSEEK_FLAG_ANY | AVSEEK_FLAG_BACKWARD);
+  return !length || number < 0 || avformat_index_get_entry(&stream, 0)->timestamp != first_pts ||
+         number * *length == pts - first_pts;
+}
+
 // In samples at 48 kHz (RFC 6716, section 3.1).
 std::optional<int> num_opus_samples(Bytes packet) noexcept {
   constexpr std::array<int, 4> kSilk = {480, 960, 1920, 2880};
@@ -132,7 +159,9 @@ void read_mp4_bounds(Input& input, AVStream& stream, std::int64_t start, SoundBo
 }  // namespace
 
 std::int64_t start_position(const SoundBounds& bounds, AVRational time_base, int rate) noexcept {
-  const std::int64_t first = av_rescale_q(bounds.first_pts, time_base, {1, rate});
+  // A file may state any times.
+  constexpr std::int64_t kMost = std::int64_t{1} << 60;
+  const std::int64_t first = std::clamp(av_rescale_q(bounds.first_pts, time_base, {1, rate}), -kMost, kMost);
   if (bounds.rate <= 0 || bounds.delay == 0) {
     return first;
   }
@@ -207,28 +236,47 @@ std::optional<std::int64_t> declared_samples(const Input& input, int stream, con
       return std::nullopt;
     }
     const std::int64_t length = to_samples(*bounds.length, of);
-    // An edit may last longer than its media.
-    return parameters.frame_size > 1 ? std::min(length, to_samples(last->timestamp - bounds.first_pts, of) +
-                                                            parameters.frame_size - bounds.delay)
-                                     : length;
+    const auto packet = indexed_length(of);
+    if (!is_padded(parameters.codec_id)) {
+      return length;
+    }
+    if (!packet) {
+      return std::nullopt;
+    }
+    // The last packet is cut off where the sound ends by its time. An edit may last longer than its media.
+    const std::int64_t last_end = to_samples(last->timestamp - bounds.first_pts + *packet, of) - bounds.delay;
+    const std::int64_t all = to_samples(avformat_index_get_entries_count(&of) * *packet, of) - bounds.delay;
+    return all - std::max<std::int64_t>(last_end - length, 0);
   }
   const bool counts = is_plain(input.context(), parameters) && !bounds.is_timed && of.duration > 0 && of.time_base.num == 1 &&
                       of.time_base.den == parameters.sample_rate;
   return counts ? std::optional(of.duration) : std::nullopt;
 }
 
+std::optional<int> num_kept_samples_in(const AVPacket& packet, const AVCodecParameters& parameters) {
+  const std::optional<int> count = num_samples_in(packet, parameters);
+  std::size_t size = 0;
+  const std::uint8_t* side = av_packet_get_side_data(&packet, AV_PKT_DATA_SKIP_SAMPLES, &size);
+  const std::uint32_t padding = side != nullptr && size >= kSkipSamples ? little_endian({side, size}, 4, 4) : 0;
+  // The decoder takes no notice of more padding than there are samples.
+  return count && padding <= static_cast<std::uint32_t>(*count) ? std::optional(*count - static_cast<int>(padding)) : count;
+}
+
+bool is_cheap_to_count(const Input& input) noexcept {
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 19;
+  const AVFormatContext& context = input.context();
+  return !is_mp4(context) && !is_timed(context) && context.pb != nullptr && avio_size(context.pb) <= kMostBytes;
+}
+
 std::optional<std::int64_t> count_samples(const std::vector<av::PacketPtr>& packets, const AVStream& stream,
                                           const SoundBounds& bounds) {
   std::int64_t total = -bounds.delay;
   for (const auto& packet : packets) {
-    const std::optional<int> count = num_samples_in(*packet, *stream.codecpar);
+    const std::optional<int> count = num_kept_samples_in(*packet, *stream.codecpar);
     if (!count) {
       return std::nullopt;
     }
-    std::size_t size = 0;
-    const std::uint8_t* side = av_packet_get_side_data(packet.get(), AV_PKT_DATA_SKIP_SAMPLES, &size);
-    const std::int64_t padding = side != nullptr && size >= kSkipSamples ? little_endian({side, size}, 4, 4) : 0;
-    total += *count - (padding <= *count ? padding : 0);
+    total += *count;
   }
   return bounds.length ? std::min(total, to_samples(*bounds.length, stream)) : total;
 }
@@ -256,7 +304,6 @@ std::optional<int> num_samples_in(const AVPacket& packet, const AVCodecParameter
       return num_flac_samples(bytes_of(packet));
     case AV_CODEC_ID_AAC:
     case AV_CODEC_ID_AAC_LATM:
-    case AV_CODEC_ID_ALAC:
       return parameters.frame_size > 1 ? std::optional(parameters.frame_size) : std::nullopt;
     case AV_CODEC_ID_MP1:
     case AV_CODEC_ID_MP2:
@@ -286,11 +333,13 @@ std::optional<std::int64_t> index_of(const std::vector<av::PacketPtr>& packets, 
   }
   const std::int64_t ticks = packets.front()->pts - bounds.first_pts;
   const AVRational tick = av_mul_q(of.time_base, {parameters.sample_rate, 1});
-  const bool is_exact = tick.den == 1;
   const std::optional<int> size = num_samples_in(*packets.front(), parameters);
+  // A tick is a sample, or a packet.
+  const bool is_exact = tick.den == 1 && (tick.num == 1 || tick.num == size);
   if (!size) {
     // Times tell where exact ones come from the sum of all packets before.
-    return is_exact && is_mp4(input.context()) ? std::optional(to_samples(ticks, of)) : std::nullopt;
+    const bool is_told = is_exact && is_mp4(input.context()) && is_unbroken(of, packets.front()->pts, bounds.first_pts);
+    return is_told ? std::optional(to_samples(ticks, of)) : std::nullopt;
   }
   // Both times may be rounded.
   const std::int64_t most = is_exact ? 0 : tick.num / tick.den + 2;
@@ -314,13 +363,8 @@ std::optional<std::int64_t> index_of(const std::vector<av::PacketPtr>& packets, 
     }
     next += *count;
   }
-  if (is_mp4(input.context()) && bounds.length && av_get_bits_per_sample(parameters.codec_id) == 0) {
-    // Its index tells whether packets before these leave gaps.
-    const int number = av_index_search_timestamp(&of, packets.front()->pts, AVSEEK_FLAG_ANY | AVSEEK_FLAG_BACKWARD);
-    const bool is_whole = number >= 0 && avformat_index_get_entry(&of, 0)->timestamp == bounds.first_pts;
-    if (is_whole && number * static_cast<std::int64_t>(*size) != index) {
-      return std::nullopt;
-    }
+  if (is_mp4(input.context()) && bounds.length && !is_unbroken(of, packets.front()->pts, bounds.first_pts)) {
+    return std::nullopt;
   }
   return index;
 }

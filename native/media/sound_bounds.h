@@ -57,6 +57,11 @@ void mark_delay(AVPacket& first, const AVCodecParameters& parameters, const Soun
 // The number of samples that are decoded from a packet, at the rate of the parameters; none if only decoding tells.
 std::optional<int> num_samples_in(const AVPacket& packet, const AVCodecParameters& parameters);
 
+// The same without padding that the container has marked.
+std::optional<int> num_kept_samples_in(const AVPacket& packet, const AVCodecParameters& parameters);
+// Whether looking at all packets takes less time than decoding a second, so that it is better than to trust time stamps.
+bool is_cheap_to_count(const Input& input) noexcept;
+
 // The number of samples decoded from all packets of the stream before these, without gaps; none if the packets do not tell.
 std::optional<std::int64_t> index_of(const std::vector<av::PacketPtr>& packets, const Input& input, int stream,
                                      const SoundBounds& bounds);

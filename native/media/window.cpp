@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "media/entry_point.h"
+#include "media/sound_bounds.h"
 
 namespace spdl {
 
@@ -105,8 +106,13 @@ bool AudioCollector::offer(av::PacketPtr packet) {
   if (packet->pts == AV_NOPTS_VALUE && times_.empty() && !from_start_) {
     return true;  // after a seek, nothing tells when it is
   }
-  const double time =
-      packet->pts != AV_NOPTS_VALUE ? to_seconds(packet->pts, time_base_.num, time_base_.den) : next_time_;
+  const std::optional<int> num_samples = counted_ != nullptr ? num_kept_samples_in(*packet, *counted_) : std::nullopt;
+  if (!num_samples) {
+    counted_ = nullptr;
+  }
+  const double time = counted_ != nullptr || packet->pts == AV_NOPTS_VALUE
+                          ? next_time_
+                          : to_seconds(packet->pts, time_base_.num, time_base_.den);
   if (!kept_.empty()) {
     const bool was_unknown = kept_.back()->duration <= 0;
     fill_in_duration(*kept_.back(), packet->pts);
@@ -119,8 +125,12 @@ bool AudioCollector::offer(av::PacketPtr packet) {
     return false;
   }
   next_time_ = time + to_seconds(packet->duration, time_base_.num, time_base_.den);
+  if (counted_ != nullptr) {
+    num_counted_ += *num_samples;
+    next_time_ = count_start_ + to_seconds(num_counted_, 1, counted_->sample_rate);
+  }
   // Without a duration, nothing tells that it ends before the window.
-  const bool is_before = packet->duration > 0 && next_time_ <= window_.start;
+  const bool is_before = (counted_ != nullptr || packet->duration > 0) && next_time_ <= window_.start;
   kept_.push_back(std::move(packet));
   times_.push_back(time);
   if (!is_before) {
@@ -165,6 +175,9 @@ std::optional<std::size_t> AudioCollector::first_with_bytes(std::size_t last) co
 }
 
 void AudioCollector::drop(std::size_t count) {
+  for (std::size_t i = 0; i < count && counted_ != nullptr; ++i) {
+    num_passed_ += num_kept_samples_in(*kept_[i], *counted_).value_or(0);
+  }
   kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(count));
   times_.erase(times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(count));
   num_before_ -= count;

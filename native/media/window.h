@@ -78,8 +78,19 @@ class AudioCollector {
   AudioCollector(TimeWindow window, AVRational time_base, Preroll preroll, bool from_start)
       : window_(window), time_base_(time_base), preroll_(preroll), from_start_(from_start) {}
 
+  // Before the first packet, which has to be the stream's first: from now on the samples in packets tell their times, and not
+  // their time stamps. `start`: the time of the first one. The parameters must outlive the collector.
+  void count(const AVCodecParameters& parameters, double start) noexcept {
+    counted_ = &parameters;
+    next_time_ = count_start_ = start;
+  }
+
   bool offer(av::PacketPtr packet);
   bool began_too_late() const noexcept { return !from_start_ && !first_needed(); }
+  // The number of samples in the packets before those that `finish` returned; none if they were not counted.
+  std::optional<std::int64_t> num_passed() const noexcept {
+    return counted_ != nullptr ? std::optional(num_passed_) : std::nullopt;
+  }
   // Of packets without a duration, which last until the next one, the duration is filled in.
   std::vector<av::PacketPtr> finish();
   // Whether the packets that `finish` returned begin with the first one that was offered.
@@ -99,6 +110,10 @@ class AudioCollector {
   std::vector<av::PacketPtr> kept_;
   std::vector<double> times_;   // start of each packet in kept_
   std::size_t num_dropped_ = 0;
+  const AVCodecParameters* counted_ = nullptr;  // null if packets do not tell, or were not asked
+  double count_start_ = 0;
+  std::int64_t num_counted_ = 0;  // samples in all packets
+  std::int64_t num_passed_ = 0;   // samples in packets that were dropped
   std::size_t num_before_ = 0;  // packets in kept_ that end before the window
   bool has_some_ = false;       // a packet in kept_ is in the window
   double next_time_ = 0;        // end of the last packet

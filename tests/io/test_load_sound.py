@@ -97,14 +97,35 @@ def test_what_lies_outside_the_stream_is_silent_if_samples_are_counted() -> None
     assert _loaded(path, sample_rate=16000, num_samples=20000).shape == (1, 20000)
 
 
-def test_channels_are_mixed_as_ffmpeg_does() -> None:
-    """Two channels become one, and one becomes two, as the tool does it."""
-    stereo = _sound(expression=f"{_SWEEP}|0.2*sin(2*PI*500*t)", duration=1.0)
-    assert np.abs(_loaded(stereo, num_channels=1) - _expected(stereo, 44100, 1)).max() < 2e-5
-    mono = _sound(duration=1.0)
-    both = _loaded(mono, num_channels=2, sample_rate=16000)
-    assert both.shape == (2, 16000)
-    assert np.abs(both - _expected(mono, 16000, 2)).max() < 2e-5
+@pytest.mark.parametrize(("dtype", "one"), [("float32", 1.0), ("float64", 1.0), ("int16", 2.0**15), ("int32", 2.0**31)])
+@pytest.mark.parametrize("num_channels", [2, 3, 6, 8])
+def test_one_channel_is_the_mean_of_all(num_channels: int, dtype: Any, one: float) -> None:
+    """For every dtype and number of channels, by one file and in a batch; and it is as loud as they are."""
+    voices = "|".join(f"0.95*sin(2*PI*{200 + 90 * i}*t)" for i in range(num_channels))
+    path = _sound(expression=voices, duration=0.5)
+    expected = _loaded(path, dtype="float64").mean(axis=0)
+    one_channel = _loaded(path, num_channels=1, dtype=dtype)
+    assert np.abs(one_channel[0] / one - expected).max() <= 1.6 / 2**15
+    batch = spdl.io.load_audio_batch([path], num_samples=len(expected), sample_rate=44100, start=0.0, dtype=dtype)
+    assert np.array_equal(spdl.io.to_numpy(batch)[0], one_channel)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16"])
+@pytest.mark.parametrize("num_channels", [2, 6, 9])
+def test_channels_of_one_are_copies(num_channels: int, dtype: Any) -> None:
+    """One channel becomes several without a change of its level."""
+    path = _sound(duration=0.5)
+    alone = _loaded(path, dtype=dtype)
+    copies = _loaded(path, num_channels=num_channels, dtype=dtype)
+    assert np.array_equal(copies, np.repeat(alone, num_channels, axis=0))
+
+
+def test_other_numbers_of_channels_are_mixed_alike_for_all_dtypes() -> None:
+    """Six channels to two, as FFmpeg mixes integers: no sum exceeds full scale."""
+    path = _sound(expression="|".join(["0.95*sin(2*PI*300*t)"] * 6), duration=0.5)
+    floats = _loaded(path, num_channels=2)
+    assert np.abs(floats).max() <= 1
+    assert np.abs(_loaded(path, num_channels=2, dtype="int16") / 2**15 - floats).max() <= 3 / 2**15
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int32"])

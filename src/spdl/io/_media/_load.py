@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from spdl.io._arguments import as_bool
 from spdl.io._devices._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
+from spdl.io._errors import ConvertError
 from spdl.io._source import as_native_source
 from spdl.io._trace import traced
 from spdl.io._types import DEFAULT, Default, Source, TimeWindow
@@ -260,6 +261,14 @@ def _load(
             packets: AudioPackets | VideoPackets = demuxer._demux_sound(window, stream, from_first_sample)
         else:
             packets = demuxer.demux_video(window, stream=stream)
+        if kind == "audio":
+            # Packets tell their times, which need not be those of the samples: only decoding tells what the window has.
+            try:
+                return on_device(decode_array(packets, filter_desc, decode_config), device)
+            except ConvertError as error:
+                if window is None or "there are no samples" not in str(error):
+                    raise
+                raise empty_window_error(demuxer, kind, window, stream) from None
         if window is not None and len(packets) == 0:
             raise empty_window_error(demuxer, kind, window, stream)
         if orient:
