@@ -1,6 +1,9 @@
 """Imports every module that registers cells. A new module of cells is added here."""
 
 from tests.differential.cells import CELLS, Outcome, try_cell
+from tests.differential.sound import channels as channels
+from tests.differential.sound import wholes as wholes
+from tests.differential.sound import windows as windows
 from tests.differential.stills import formats as formats
 from tests.differential.stills import heif as heif
 from tests.differential.stills import jpeg as jpeg
