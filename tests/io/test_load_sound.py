@@ -105,7 +105,7 @@ def test_one_channel_is_the_mean_of_all(num_channels: int, dtype: Any, one: floa
     path = _sound(expression=voices, duration=0.5)
     expected = _loaded(path, dtype="float64").mean(axis=0)
     one_channel = _loaded(path, num_channels=1, dtype=dtype)
-    assert np.abs(one_channel[0] / one - expected).max() <= 1.6 / 2**15
+    assert np.abs(one_channel[0] / one - expected).max() <= 3.1 / 2**15  # gains for integers are in fixed point
     batch = spdl.io.load_audio_batch([path], num_samples=len(expected), sample_rate=44100, start=0.0, dtype=dtype)
     assert np.array_equal(spdl.io.to_numpy(batch)[0], one_channel)
 
