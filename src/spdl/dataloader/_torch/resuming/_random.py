@@ -7,6 +7,7 @@ import binascii
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, Final
 
 from spdl.resume._errors import ResumeError
@@ -174,11 +175,18 @@ _HALVED: Final = "32:"
 
 
 def _to_text(state: Any) -> str:
-    every = state.numpy()
+    return _text_of(state.numpy().tobytes())
+
+
+@lru_cache(maxsize=4)  # the global generator is rarely drawn from between two states
+def _text_of(state: bytes) -> str:
+    import numpy as np
+
+    every = np.frombuffer(state, np.uint8)
     if len(every) == _SIZE and not (words := every[_WORDS].reshape(-1, 8))[:, 4:].any():
         parts = every[: _WORDS.start].tobytes(), words[:, :4].tobytes(), every[_WORDS.stop :].tobytes()
         return _HALVED + base64.b64encode(b"".join(parts)).decode("ascii")
-    return base64.b64encode(zlib.compress(every.tobytes(), 1)).decode("ascii")
+    return base64.b64encode(zlib.compress(state, 1)).decode("ascii")
 
 
 def from_text(text: str) -> Any:
