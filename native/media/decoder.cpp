@@ -1,6 +1,7 @@
 #include "media/decoder.h"
 
 extern "C" {
+#include <libavutil/mem.h>
 #include <libavutil/opt.h>
 }
 
@@ -107,18 +108,48 @@ const Codec& codec_of(const Packets& packets) {
 }
 
 RawDecoder::RawDecoder(const Codec& codec, const DecodeConfig& config, std::string source, int stream_index)
-    : source_(std::move(source)),
+    : config_(config),
+      frame_rate_(codec.frame_rate),
+      source_(std::move(source)),
       stream_index_(stream_index),
       time_base_(codec.time_base),
       tolerates_(config.tolerate_errors) {
-  const AVCodecParameters& parameters = *codec.parameters;
+  open(*codec.parameters);
+}
+
+bool RawDecoder::begins_anew(const AVPacket& packet) const noexcept {
+  const AVCodecID id = context_->codec_id;
+  return (id == AV_CODEC_ID_VORBIS || id == AV_CODEC_ID_OPUS || id == AV_CODEC_ID_FLAC) && packet.size > 0 &&
+         av_packet_get_side_data(&packet, AV_PKT_DATA_NEW_EXTRADATA, nullptr) != nullptr;
+}
+
+void RawDecoder::begin_anew(const AVPacket& packet) {
+  std::size_t size = 0;
+  const std::uint8_t* extradata = av_packet_get_side_data(&packet, AV_PKT_DATA_NEW_EXTRADATA, &size);
+  const auto parameters = av::own<av::CodecParametersPtr>(avcodec_parameters_alloc());
+  av::check(avcodec_parameters_from_context(parameters.get(), context_.get()), ErrorKind::kDecode, kAction, source_);
+  av_freep(&parameters->extradata);
+  parameters->extradata = static_cast<std::uint8_t*>(av_mallocz(size + AV_INPUT_BUFFER_PADDING_SIZE));
+  if (parameters->extradata == nullptr) {
+    throw std::bad_alloc();
+  }
+  std::memcpy(parameters->extradata, extradata, size);
+  parameters->extradata_size = static_cast<int>(size);
+  flac_.reset();
+  open(*parameters);
+  is_fresh_ = true;
+  start_.reset();
+}
+
+void RawDecoder::open(const AVCodecParameters& parameters) {
+  const DecodeConfig& config = config_;
   const AVCodec& decoder = find_decoder(parameters, config, source_);
   context_ = av::own<av::CodecContextPtr>(avcodec_alloc_context3(&decoder));
   av::mark_as_ours(*context_);
   av::check(avcodec_parameters_to_context(context_.get(), &parameters), ErrorKind::kDecode, kAction, source_);
-  context_->pkt_timebase = codec.time_base;
-  if (codec.frame_rate.num > 0 && codec.frame_rate.den > 0) {
-    context_->framerate = codec.frame_rate;
+  context_->pkt_timebase = time_base_;
+  if (frame_rate_.num > 0 && frame_rate_.den > 0) {
+    context_->framerate = frame_rate_;
   }
   // A pipeline has its parallelism elsewhere. Both are what options may override.
   context_->thread_count = 1;

@@ -41,6 +41,12 @@ class RawDecoder {
   // still make are output.
   template <class Take>
   bool decode(const AVPacket* packet, Take&& take) {
+    if (packet != nullptr && begins_anew(*packet)) {
+      if (!decode(nullptr, take)) {
+        return false;
+      }
+      begin_anew(*packet);
+    }
     bool is_sent = false;
     while (true) {
       if (!is_sent) {
@@ -76,6 +82,10 @@ class RawDecoder {
   AVCodecContext& context() const noexcept { return *context_; }
 
  private:
+  void open(const AVCodecParameters& parameters);
+  // Whether it is the first packet of a further link of a chain of Ogg streams, each of which has a decoder of its own.
+  bool begins_anew(const AVPacket& packet) const noexcept;
+  void begin_anew(const AVPacket& packet);
   void set_max_pixels(av::Options& options);
   // Throws Error(kImageTooLarge) for more pixels than the option `max_pixels` allows, or its default.
   void expect_size(std::int64_t width, std::int64_t height) const;
@@ -85,6 +95,8 @@ class RawDecoder {
   // `said`: FFmpeg's log about it, for when the code is not specific.
   void refuse(int code, std::int64_t pts, const char* what, const std::string& said = {});
 
+  DecodeConfig config_;
+  AVRational frame_rate_{0, 1};
   av::CodecContextPtr context_;
   av::FramePtr spare_;
   std::optional<FlacPackets> flac_;  // tries packets first

@@ -347,7 +347,27 @@ void Demuxer::demux_picture(Packets& into) {
   }
 }
 
+// All packets of an Ogg file with one sound; false if libav has to read it.
+bool Demuxer::read_ogg(Packets& into) {
+  if (into.type != MediaType::kAudio || !ogg_) {
+    return false;
+  }
+  OggPacketList list = read_ogg_chain(input_, into.stream_index, *ogg_);
+  if (!list.is_whole && ogg_->is_single()) {
+    return false;
+  }
+  if (!list.is_whole) {
+    input_.report("a page of a chain of Ogg streams is damaged");
+    into.num_errors = input_.take_num_errors();
+  }
+  into.packets = std::move(list.packets);
+  return true;
+}
+
 void Demuxer::demux_all(Packets& into) {
+  if (read_ogg(into)) {
+    return;
+  }
   go_to_start();
   select({into.stream_index});
   AllPackets all;
@@ -407,6 +427,17 @@ void Demuxer::demux_sound(Packets& into, TimeWindow window, SoundUse use) {
   if (auto found = read_flac_window(input_, into.stream_index, {window.start - before, window.end})) {
     into.packets = std::move(*found);
     into.is_checked = true;
+    return;
+  }
+  if (ogg_ && !ogg_->is_single() && read_ogg(into)) {
+    AudioCollector collector(window, into.time_base, preroll, true);
+    std::vector<av::PacketPtr> all = std::move(into.packets);
+    for (av::PacketPtr& packet : all) {
+      if (!collector.offer(std::move(packet))) {
+        break;
+      }
+    }
+    into.packets = collector.finish();
     return;
   }
   if (auto found = read_ogg_window(input_, into.stream_index, window, preroll, packet_length)) {
@@ -499,6 +530,14 @@ const SoundBounds& Demuxer::sound_bounds(int index) {
   if (found == sounds_.end()) {
     const std::int64_t start = static_cast<std::size_t>(index) < starts_.size() ? starts_[static_cast<std::size_t>(index)] : 0;
     found = sounds_.emplace(index, read_sound_bounds(input_, index, start)).first;
+    ogg_ = find_ogg_chain(input_, index);
+    if (ogg_) {
+      SoundBounds& bounds = found->second;
+      bounds.length = ogg_->num_samples();
+      if (stream(index).codecpar->codec_id == AV_CODEC_ID_VORBIS) {
+        bounds.first_pts = ogg_->links.front().first;
+      }
+    }
   }
   return found->second;
 }

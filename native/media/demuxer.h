@@ -14,6 +14,7 @@
 #include "media/chunk_reader.h"
 #include "media/facts.h"
 #include "media/input.h"
+#include "media/ogg_sound.h"
 #include "media/packets.h"
 #include "media/seeker.h"
 #include "media/window.h"
@@ -85,6 +86,7 @@ class Demuxer {
   void select(const std::set<int>& streams);
   void demux_picture(Packets& into);
   void demux_all(Packets& into);
+  bool read_ogg(Packets& into);
   void demux_window(Packets& into, SoundUse use);
   void demux_sound(Packets& into, TimeWindow window, SoundUse use);
   void demux_sound_from_start(Packets& into, TimeWindow window);
@@ -100,6 +102,7 @@ class Demuxer {
 
   Input input_;
   Seeker seeker_;
+  std::optional<OggChain> ogg_;        // found with the bounds of its sound
   std::map<int, SoundBounds> sounds_;  // of streams that were asked for
   std::map<int, std::optional<std::int64_t>> num_samples_;
   std::vector<std::int64_t> starts_;  // first time stamp of each stream in its time base; 0 if unknown

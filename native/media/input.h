@@ -67,6 +67,8 @@ class Input {
   // which are made for losses, ends after the whole samples of a packet of sound that is cut off, and ends before it in all
   // other formats.
   bool read(AVPacket& packet);
+  // Throws Error(kDemux) with that reason, or counts it if errors are tolerated.
+  void report(const std::string& reason);
   // The number of errors tolerated since the last call.
   int take_num_errors() noexcept { return std::exchange(num_errors_, 0); }
   // Whether nothing has been read since the input was opened, so the next packet is the first one.

@@ -158,6 +158,13 @@ bool Input::is_before_joint(const AVPacket& damaged) {
   return is_joint(*context_, around);
 }
 
+void Input::report(const std::string& reason) {
+  if (!config_.tolerate_errors) {
+    throw Error(ErrorKind::kDemux, kRead, reason).in(name_).at(stream_, time_);
+  }
+  ++num_errors_;
+}
+
 Error Input::damaged_packet() const {
   return av::make_error(ErrorKind::kDemux, AVERROR_INVALIDDATA, kRead, name_,
                         "the data of a packet is damaged or cut off")

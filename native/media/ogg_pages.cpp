@@ -165,7 +165,7 @@ class Search {
 std::optional<OggPage> read_ogg_page(std::int64_t position, const BytesAt& bytes_at) {
   const auto bytes = bytes_at(position, kLongestHeader);
   constexpr std::uint8_t kVersion = 0;
-  constexpr std::uint8_t kContinued = 1, kLast = 4, kFlags = 7;
+  constexpr std::uint8_t kContinued = 1, kFirst = 2, kLast = 4, kFlags = 7;
   if (bytes.size() < kFixedHeader || std::memcmp(bytes.data(), kCapture.data(), kCapture.size()) != 0 ||
       bytes[4] != kVersion || bytes[5] > kFlags) {
     return std::nullopt;
@@ -187,6 +187,7 @@ std::optional<OggPage> read_ogg_page(std::int64_t position, const BytesAt& bytes
   page.number = little_endian(bytes, 18, 4);
   page.checksum = static_cast<std::uint32_t>(big_endian(bytes, kChecksumAt, 4));
   page.is_continued = (bytes[5] & kContinued) != 0;
+  page.is_first = (bytes[5] & kFirst) != 0;
   page.is_last = (bytes[5] & kLast) != 0;
   return page;
 }
@@ -196,10 +197,31 @@ std::optional<OggPage> find_ogg_page(std::int64_t file_size, std::int64_t granul
   return granule > 0 ? Search(file_size, granule, bytes_at).find(last_granule) : std::nullopt;
 }
 
-std::optional<OggPage> find_first_ogg_page(std::int64_t file_size, std::size_t num_headers, const BytesAt& bytes_at) {
+std::optional<OggPage> find_last_ogg_page(std::int64_t file_size, const BytesAt& bytes_at) {
+  const std::int64_t limit = std::max<std::int64_t>(file_size - static_cast<std::int64_t>(kLongestPage), 0);
+  for (std::int64_t end = file_size; end > limit;) {
+    const std::int64_t from = std::max<std::int64_t>(end - static_cast<std::int64_t>(kPiece), limit);
+    const auto bytes = bytes_at(from, kPiece);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::size_t at = text.substr(0, static_cast<std::size_t>(end - from)).rfind(kCapture);
+    if (at == std::string_view::npos) {
+      end = from == limit ? limit : from + static_cast<std::int64_t>(kCapture.size()) - 1;
+      continue;
+    }
+    end = from + static_cast<std::int64_t>(at + kCapture.size()) - 1;
+    const auto page = read_ogg_page(from + static_cast<std::int64_t>(at), bytes_at);
+    if (page && page->end() == file_size) {
+      return page;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<OggPage> find_first_ogg_page(std::int64_t file_size, std::size_t num_headers, const BytesAt& bytes_at,
+                                           std::int64_t begin) {
   constexpr int kMostPages = 64;
   std::size_t num_packets = 0;
-  auto page = read_ogg_page(0, bytes_at);
+  auto page = read_ogg_page(begin, bytes_at);
   for (int i = 0; i < kMostPages && page && page->end() < file_size; ++i) {
     num_packets += page->num_ends;
     const auto next = read_ogg_page(page->end(), bytes_at);
@@ -307,14 +329,16 @@ bool OggPackets::take_page() {
     if (!duration) {
       return fail();
     }
-    packet.duration = *duration;
-    length += *duration;
+    const bool is_silent = begins_stream_ && first_is_silent_ && &packet == packets_.data();
+    packet.duration = is_silent ? 0 : *duration;
+    length += packet.duration;
   }
   if (begins_stream_) {
-    if (page_.is_last || packets_.empty() || page_.granule < 0 || page_.granule > kMostGranule) {
+    if (packets_.empty() || page_.granule < 0 || page_.granule > kMostGranule) {
       return fail();
     }
-    time_ = page_.granule - length;
+    // If it is the last one as well, its granule position says where the sound ends (RFC 7845, section 4.4).
+    time_ = page_.is_last ? std::max<std::int64_t>(page_.granule - length, 0) : page_.granule - length;
     begins_stream_ = false;
   }
   // Of the last page, the end may be before that of its last packet.

@@ -30,6 +30,7 @@ struct OggPage {
   std::uint32_t number = 0;
   std::uint32_t checksum = 0;
   bool is_continued = false;  // it begins with the rest of a packet
+  bool is_first = false;      // of the stream
   bool is_last = false;       // of the stream
 
   std::int64_t end() const noexcept { return position + static_cast<std::int64_t>(num_bytes); }
@@ -43,8 +44,13 @@ std::optional<OggPage> read_ogg_page(std::int64_t position, const BytesAt& bytes
 std::optional<OggPage> find_ogg_page(std::int64_t file_size, std::int64_t granule, std::int64_t last_granule,
                                      const BytesAt& bytes_at);
 
-// The page after the header pages, which hold `num_headers` packets. None if it does not begin with a packet.
-std::optional<OggPage> find_first_ogg_page(std::int64_t file_size, std::size_t num_headers, const BytesAt& bytes_at);
+// The page after the header pages of the stream that begins at `begin`, which hold `num_headers` packets. None if it does not
+// begin with a packet.
+std::optional<OggPage> find_first_ogg_page(std::int64_t file_size, std::size_t num_headers, const BytesAt& bytes_at,
+                                           std::int64_t begin = 0);
+
+// The last page of the file, which ends with it; none if it does not end with a page.
+std::optional<OggPage> find_last_ogg_page(std::int64_t file_size, const BytesAt& bytes_at);
 
 struct OggPacket {
   std::vector<std::uint8_t> bytes;
@@ -72,6 +78,8 @@ class OggPackets {
         duration_of_(duration_of),
         time_(page.granule) {}
 
+  // That nothing is decoded from the first packet of the stream (Vorbis I, section 4.3.8).
+  void set_first_is_silent() noexcept { first_is_silent_ = true; }
   // The next packet; none at the end of the file, or if something is not valid.
   std::optional<OggPacket> next();
   // Whether something was not valid. The packets of the pages before it are still right.
@@ -86,6 +94,7 @@ class OggPackets {
 
   OggPage page_;
   bool begins_stream_;  // its first packets have not been read
+  bool first_is_silent_ = false;
   std::int64_t file_size_;
   const BytesAt& bytes_at_;
   const DurationOf& duration_of_;

@@ -248,6 +248,9 @@ std::optional<std::int64_t> declared_samples(const Input& input, int stream, con
     const std::int64_t all = to_samples(avformat_index_get_entries_count(&of) * *packet, of) - bounds.delay;
     return all - std::max<std::int64_t>(last_end - length, 0);
   }
+  if (bounds.is_timed && bounds.length) {
+    return to_samples(*bounds.length, of);
+  }
   const bool counts = is_plain(input.context(), parameters) && !bounds.is_timed && of.duration > 0 && of.time_base.num == 1 &&
                       of.time_base.den == parameters.sample_rate;
   return counts ? std::optional(of.duration) : std::nullopt;

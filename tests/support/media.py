@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -133,16 +134,23 @@ def _edited_samples(path: Path) -> int:
 def decoded_audio(path: Path, num_channels: int, *options: str) -> NDArray[np.float32]:
     """Every sample as the ffmpeg tool decodes it, ``(samples, channels)``.
 
-    Before version 8, the tool leaves in what is behind the edit list of an MP4 file. So it is told where to end.
+    Before version 8, the tool leaves in what is behind the edit list of an MP4 file. So it is told where to end. All
+    versions count samples that the first packet of Vorbis in Ogg does not give, and cut off as many at the end; the
+    granule position of the last page is where it ends.
     """
-    if path.suffix in (".mp4", ".m4a", ".mov"):
-        filters = f"atrim=end_sample={_edited_samples(path)}"
+    before: tuple[str, ...] = ()
+    end = _edited_samples(path) if path.suffix in (".mp4", ".m4a", ".mov") else None
+    if path.suffix == ".ogg" and b"\1vorbis" in (data := path.read_bytes())[:64]:
+        before = ("-flags2", "+skip_manual")
+        end = struct.unpack_from("<q", data, data.rindex(b"OggS") + 6)[0]
+    if end is not None:
+        filters = f"atrim=end_sample={end}"
         if "-af" in options:
             at = options.index("-af")
             filters += f",{options[at + 1]}"
             options = options[:at] + options[at + 2 :]
         options = (*options, "-af", filters)
-    command = ffmpeg_command("-i", path, "-map", "0:a:0", *options, "-f", "f32le", "-c:a", "pcm_f32le", "-")
+    command = ffmpeg_command(*before, "-i", path, "-map", "0:a:0", *options, "-f", "f32le", "-c:a", "pcm_f32le", "-")
     raw = output_about(path, command)
     return np.frombuffer(raw, np.float32).reshape(-1, num_channels)
 

@@ -102,6 +102,8 @@ def test_a_window_of_lossy_audio_is_where_it_belongs(name: str, window: tuple[Fr
     whole = decoded_audio(clip.path, clip.num_channels).T
     first = expected_times(clip.path, "a:0")[0]
     assert first is not None
+    if name == "vorbis.ogg":
+        start = first = Fraction(0)  # the tool counts samples that the first packet does not give
     moved = (window[0] + start, window[1] + start)
     offset = round(first * clip.sample_rate)
     expected = whole[:, slice(*(max(ceil(bound * clip.sample_rate) - offset, 0) for bound in moved))]
