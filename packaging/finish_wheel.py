@@ -14,8 +14,11 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-# Of SPDL and dav1d; of FFmpeg; of libheif and libde265; of libjpeg-turbo and libwebp; of zlib; of libdeflate.
-LICENCE = "BSD-2-Clause AND LGPL-2.1-or-later AND LGPL-3.0-or-later AND BSD-3-Clause AND IJG AND Zlib AND MIT"
+# Of SPDL and dav1d; of FFmpeg; of libheif and libde265; of libjpeg-turbo,
+# libwebp and zstd; of zlib; of libdeflate; of libtiff.
+LICENCE = (
+    "BSD-2-Clause AND LGPL-2.1-or-later AND LGPL-3.0-or-later AND BSD-3-Clause AND IJG AND Zlib AND MIT AND libtiff"
+)
 MOST_BYTES = 12_000_000
 # Libraries that manylinux guarantees, limited to those that we need.
 SYSTEM_LIBRARIES = re.compile(r"lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so\.\d+|ld-linux.*\.so\.\d+")

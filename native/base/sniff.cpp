@@ -29,6 +29,8 @@ constexpr std::array kSignatures = {
     Signature{"HEIF", 4, "ftypmsf1"sv},
     Signature{"TIFF", 0, "II*\0"sv},
     Signature{"TIFF", 0, "MM\0*"sv},
+    Signature{"TIFF", 0, "II+\0\x08\0\0\0"sv},  // BigTIFF
+    Signature{"TIFF", 0, "MM\0+\0\x08\0\0"sv},
     Signature{"JPEG 2000", 0, "\0\0\0\x0cjP  "sv},
     Signature{"JPEG 2000", 0, "\xff\x4f\xff\x51"sv},
     Signature{"JPEG XL", 0, "\0\0\0\x0cJXL "sv},

@@ -7,6 +7,7 @@
 #include "av/log.h"
 #include "bind/registration.h"
 #include "media/heif_decoder.h"
+#include "media/tiff_decoder.h"
 #include "media/webp_decoder.h"
 
 namespace nb = nanobind;
@@ -44,6 +45,9 @@ void register_library(nb::module_& module) {
   module.def("libwebp_version", [] { return version_or_none(libwebp_version()); }, nb::sig("def libwebp_version() -> str | None"),
              "Version of libwebp; ``None`` if this build has none.");
   module.def("libwebp_path", &libwebp_path, "File that libwebp was loaded from.");
+  module.def("libtiff_version", [] { return version_or_none(libtiff_version()); },
+             nb::sig("def libtiff_version() -> str | None"), "Version of libtiff; ``None`` if this build has none.");
+  module.def("libtiff_path", &libtiff_path, "File that libtiff was loaded from.");
   module.def("version", &av::version, "Version of FFmpeg.");
   module.def("license", &av::license, "Licence of this build of FFmpeg.");
   module.def("configuration", &av::configuration, "Options that FFmpeg was configured with.");

@@ -73,21 +73,56 @@ DeclaredSize size_of_jpeg2000(Bytes data) noexcept {
           std::int64_t{big_endian(data, 12, 4)} - big_endian(data, 20, 4)};
 }
 
-// TIFF 6.0, sections 5 and 16 to 18: what the decoder of FFmpeg 5.1 gives other pixels for, and no error.
+// TIFF 6.0, sections 5, 15, 16 to 19, 21 and 23: what the decoder of FFmpeg 5.1 gives other pixels for, or calls damaged.
 std::string_view misread_tiff(Bytes data) noexcept {
   const TiffDirectory directory(data);
-  const auto compression = directory.short_field(259).value_or(1);
+  if (directory.is_big()) {
+    return "it is a BigTIFF, which FFmpeg does not read";
+  }
+  const auto value = [&](std::uint32_t tag, std::uint32_t otherwise) {
+    return directory.value_at(tag, 0).value_or(otherwise);
+  };
+  const std::uint32_t compression = value(259, 1);
   if (compression == 6 || compression == 7) {
     return "it is a TIFF that holds JPEG data, which FFmpeg does not decode";
   }
+  if (directory.has(322) || directory.has(324)) {
+    return "it is a TIFF in tiles, which FFmpeg does not read";
+  }
+  constexpr std::uint32_t kUnsigned = 1;
+  constexpr std::uint32_t kUntyped = 4;
+  if (const std::uint32_t kind = value(339, kUnsigned); kind != kUnsigned && kind != kUntyped) {
+    return "it is a TIFF of signed or floating-point samples, which FFmpeg takes for levels without a sign";
+  }
+  constexpr std::uint32_t kWhiteIsZero = 0;
   constexpr std::uint32_t kPalette = 3;
   constexpr std::uint32_t kInks = 5;
-  const auto meaning = directory.short_field(262).value_or(0);
-  if (meaning == kPalette && directory.short_field(277).value_or(1) > 1) {
+  constexpr std::uint32_t kYcbcr = 6;
+  constexpr std::uint32_t kLab = 8;
+  const std::uint32_t bits = value(258, 1);
+  const std::uint32_t samples = value(277, 1);
+  const bool is_planar = samples > 1 && value(284, 1) == 2;
+  const std::uint32_t meaning = value(262, 1);
+  if (bits > 16) {
+    return "it is a TIFF of more than 16 bits a sample, which FFmpeg does not read";
+  }
+  if (meaning == kPalette && samples > 1) {
     return "it is a TIFF with a palette and more than one sample to a pixel, whose palette FFmpeg leaves out";
   }
-  if (meaning == kInks && !directory.is_big_endian() && directory.first_short(258) == 16U) {
+  if (meaning == kInks && !directory.is_big_endian() && bits == 16) {
     return "it is a little-endian TIFF in CMYK of 16 bits, which FFmpeg takes for RGB";
+  }
+  if (meaning == kInks && is_planar) {
+    return "it is a TIFF in CMYK with planes of inks, which FFmpeg takes for RGB";
+  }
+  if (meaning == kYcbcr && is_planar) {
+    return "it is a TIFF in YCbCr with planes, which FFmpeg takes for RGB";
+  }
+  if (meaning == kWhiteIsZero && bits > 8) {
+    return "it is a TIFF of more than 8 bits whose zero is white, which FFmpeg takes for black";
+  }
+  if (meaning >= kLab && meaning <= kLab + 2) {
+    return "it is a TIFF in L*a*b*, which FFmpeg takes for RGB";
   }
   return {};
 }

@@ -20,12 +20,22 @@ constexpr std::array<std::uint32_t, 20> kOfPixels = {256, 257, 258, 259, 262, 26
 }  // namespace
 
 TiffDirectory::TiffDirectory(Bytes data) noexcept : data_(data), big_endian_(has_name(data, 0, "MM")) {
-  if ((big_endian_ || has_name(data, 0, "II")) && number(2, 2) == 42) {
-    const std::size_t directory = number(4, 4);
-    start_ = directory + 2;
-    const std::size_t room = data.size() > start_ ? (data.size() - start_) / kEntryBytes : 0;
-    num_entries_ = std::min<std::size_t>(number(directory, 2), room);
+  is_big_ = number(2, 2) == 43;
+  if ((big_endian_ || has_name(data, 0, "II")) && (number(2, 2) == 42 || is_big_)) {
+    const std::size_t directory = size_at(is_big_ ? 8 : 4);
+    start_ = directory + (is_big_ ? 8 : 2);
+    const std::size_t room = data.size() > start_ ? (data.size() - start_) / entry_bytes() : 0;
+    num_entries_ = std::min<std::size_t>(is_big_ ? size_at(directory) : number(directory, 2), room);
   }
+}
+
+std::uint32_t TiffDirectory::size_at(std::size_t offset) const noexcept {
+  if (!is_big_) {
+    return number(offset, 4);
+  }
+  const std::uint32_t low = number(big_endian_ ? offset + 4 : offset, 4);
+  const std::uint32_t high = number(big_endian_ ? offset : offset + 4, 4);
+  return high == 0 ? low : UINT32_MAX;
 }
 
 std::size_t TiffDirectory::find(std::uint32_t tag) const noexcept {
@@ -40,25 +50,25 @@ std::size_t TiffDirectory::find(std::uint32_t tag) const noexcept {
 std::optional<std::uint32_t> TiffDirectory::field(std::uint32_t tag, std::uint32_t type,
                                                   std::size_t value_bytes) const noexcept {
   const std::size_t at = find(tag);
-  return number(at + 2, 2) == type ? std::optional(number(at + 8, value_bytes)) : std::nullopt;
+  return number(at + 2, 2) == type ? std::optional(number(value_of(at), value_bytes)) : std::nullopt;
 }
 
 std::optional<std::uint32_t> TiffDirectory::short_field(std::uint32_t tag) const noexcept {
   return field(tag, kShort, 2);
 }
 
-std::uint32_t TiffDirectory::count_of(std::uint32_t tag) const noexcept { return number(find(tag) + 4, 4); }
+std::uint32_t TiffDirectory::count_of(std::uint32_t tag) const noexcept { return size_at(find(tag) + 4); }
 
 std::optional<std::uint32_t> TiffDirectory::value_at(std::uint32_t tag, std::size_t index) const noexcept {
   const std::size_t at = find(tag);
   const std::uint32_t type = number(at + 2, 2);
   const std::size_t size = type == kShort ? 2 : 4;
-  const std::size_t count = number(at + 4, 4);
+  const std::size_t count = size_at(at + 4);
   if ((type != kShort && type != kLong) || index >= count) {
     return std::nullopt;
   }
-  constexpr std::size_t kRoom = 4;  // in the entry itself
-  const std::size_t values = count * size > kRoom ? number(at + 8, 4) : at + 8;
+  const std::size_t room = is_big_ ? 8 : 4;  // in the entry itself
+  const std::size_t values = count * size > room ? size_at(value_of(at)) : value_of(at);
   return number(values + index * size, size);
 }
 
@@ -86,13 +96,13 @@ Bytes without_other_fields(Bytes tiff, Buffer& into) {
   const TiffDirectory directory(tiff);
   std::uint8_t* copy = into.reserve(tiff.size());
   std::copy(tiff.begin(), tiff.end(), copy);
-  if (directory.num_entries() == 0) {
+  if (directory.num_entries() == 0 || directory.is_big()) {
     return {copy, tiff.size()};
   }
   std::size_t kept = 0;
   for (std::size_t i = 0; i < directory.num_entries(); ++i) {
     if (std::find(kOfPixels.begin(), kOfPixels.end(), directory.tag_of(i)) != kOfPixels.end()) {
-      std::memmove(copy + directory.offset_of(kept++), copy + directory.offset_of(i), TiffDirectory::kEntryBytes);
+      std::memmove(copy + directory.offset_of(kept++), copy + directory.offset_of(i), directory.entry_bytes());
     }
   }
   if (kept < directory.num_entries()) {

@@ -13,8 +13,6 @@ namespace spdl {
 // Fields of the first image's directory (TIFF 6.0, section 2).
 class TiffDirectory {
  public:
-  static constexpr std::size_t kEntryBytes = 12;
-
   // Empty for data that is not TIFF.
   explicit TiffDirectory(Bytes data) noexcept;
 
@@ -36,9 +34,12 @@ class TiffDirectory {
 
   // Number of entries that lie inside the data.
   std::size_t num_entries() const noexcept { return num_entries_; }
-  std::size_t offset_of(std::size_t entry) const noexcept { return start_ + entry * kEntryBytes; }
+  std::size_t entry_bytes() const noexcept { return is_big_ ? 20 : 12; }
+  std::size_t offset_of(std::size_t entry) const noexcept { return start_ + entry * entry_bytes(); }
   std::uint32_t tag_of(std::size_t entry) const noexcept { return number(offset_of(entry), 2); }
   bool is_big_endian() const noexcept { return big_endian_; }
+  // BigTIFF, whose counts and offsets have 64 bits (libtiff's specification of 2007).
+  bool is_big() const noexcept { return is_big_; }
 
  private:
   // Position of the entry; the end of the data if it is missing.
@@ -47,9 +48,13 @@ class TiffDirectory {
   std::uint32_t number(std::size_t offset, std::size_t size) const noexcept {
     return big_endian_ ? big_endian(data_, offset, size) : little_endian(data_, offset, size);
   }
+  // A count or an offset: where it does not fit into 32 bits, the end of the data, or as many as there can be.
+  std::uint32_t size_at(std::size_t offset) const noexcept;
+  std::size_t value_of(std::size_t entry_at) const noexcept { return entry_at + (is_big_ ? 12 : 8); }
 
   Bytes data_;
   bool big_endian_ = false;
+  bool is_big_ = false;
   std::size_t start_ = 0;
   std::size_t num_entries_ = 0;
 };

@@ -7,6 +7,7 @@
 #include "av/names.h"
 #include "base/error.h"
 #include "media/picture_layout.h"
+#include "media/stored_samples.h"
 
 namespace spdl {
 namespace {
@@ -28,7 +29,8 @@ const AVFrame& first_of(const Frames& frames) {
 // ------------------------------------------------------------------------------------------------------------ pictures
 
 std::string size_of(const AVFrame& frame) {
-  return av::pixel_format_name(frame.format) + " of " + std::to_string(frame.width) + "x" +
+  const auto samples = stored_samples(frame);
+  return (samples ? name_of(samples->type) : av::pixel_format_name(frame.format)) + " of " + std::to_string(frame.width) + "x" +
          std::to_string(frame.height);
 }
 
@@ -39,14 +41,15 @@ PictureLayout pictures_of(const Frames& frames) {
   }
   PictureLayout layout;
   try {
-    layout = picture_layout(first.format, first.width, first.height);
+    layout = picture_layout(first);
   } catch (Error& error) {
     error.source = frames.source;
     throw;
   }
   for (std::size_t i = 0; i < frames.frames.size(); ++i) {
     const AVFrame& frame = *frames.frames[i];
-    if (frame.format != first.format || frame.width != first.width || frame.height != first.height) {
+    if (frame.format != first.format || frame.width != first.width || frame.height != first.height ||
+        stored_samples(frame) != stored_samples(first)) {
       refuse(frames, "pictures must agree in format and size; the first is " + size_of(first) + ", number " +
                          std::to_string(i) + " is " + size_of(frame));
     }
@@ -180,6 +183,9 @@ void copy_frames(const Frames& frames, std::uint8_t* out) {
 
 std::string format_name_of(const Frames& frames) {
   const int format = first_of(frames).format;
+  if (const auto samples = stored_samples(first_of(frames))) {
+    return name_of(samples->type);
+  }
   return frames.type == MediaType::kAudio ? av::sample_format_name(format) : av::pixel_format_name(format);
 }
 

@@ -19,6 +19,7 @@
 #include "media/frame_filter.h"
 #include "media/still.h"
 #include "media/still_decoder.h"
+#include "media/stored_samples.h"
 
 namespace spdl {
 namespace {
@@ -62,8 +63,9 @@ std::optional<std::string> describe(const PictureOptions& options, const std::op
   return options.filter ? turn + "," + *options.filter : turn;
 }
 
-Still decode_first(const ImageSource& source, const std::optional<Bytes>& data, std::int64_t max_pixels) {
-  return data ? decode_still(source, *data, max_pixels) : decode_still(std::get<std::string>(source), max_pixels);
+Still decode_first(const ImageSource& source, const std::optional<Bytes>& data, const PictureOptions& options) {
+  return data ? decode_still(source, *data, options.max_pixels, !options.filter)
+              : decode_still(std::get<std::string>(source), options.max_pixels);
 }
 
 // `data`: of the source, where it has been read; a pipe cannot be read again.
@@ -106,8 +108,12 @@ Frames load(const ImageSource& source, const std::string& name, const PictureOpt
   Frames result;
   result.type = MediaType::kImage;
   result.source = name;
-  Still still = decode_first(source, data, options.max_pixels);
+  Still still = decode_first(source, data, options);
   av::FramePtr frame = std::move(still.frame);
+  if (stored_samples(*frame)) {
+    result.frames.push_back(options.orient ? turn_samples(*frame, stored_orientation(*data)) : std::move(frame));
+    return result;
+  }
   frame->pts = 0;
   FrameFilter filter(ChainInput{MediaType::kImage, {1, 25}, {25, 1}}, description, name);
   filter.filter(std::move(frame), result.frames);

@@ -6,6 +6,7 @@
 
 #include "av/names.h"
 #include "base/error.h"
+#include "media/stored_samples.h"
 
 namespace spdl {
 namespace {
@@ -46,6 +47,14 @@ constexpr std::array kEntries{
     Entry{"gray10", AV_PIX_FMT_GRAY10BE, Planes::kChannels, 1, kUint16, std::endian::big},
     Entry{"gray12", AV_PIX_FMT_GRAY12LE, Planes::kChannels, 1, kUint16, std::endian::little},
     Entry{"gray12", AV_PIX_FMT_GRAY12BE, Planes::kChannels, 1, kUint16, std::endian::big},
+    Entry{"gray9", AV_PIX_FMT_GRAY9LE, Planes::kChannels, 1, kUint16, std::endian::little},
+    Entry{"gray9", AV_PIX_FMT_GRAY9BE, Planes::kChannels, 1, kUint16, std::endian::big},
+    Entry{"gray14", AV_PIX_FMT_GRAY14LE, Planes::kChannels, 1, kUint16, std::endian::little},
+    Entry{"gray14", AV_PIX_FMT_GRAY14BE, Planes::kChannels, 1, kUint16, std::endian::big},
+    Entry{"gbrp9", AV_PIX_FMT_GBRP9LE, Planes::kChannels, 3, kUint16, std::endian::little},
+    Entry{"gbrp9", AV_PIX_FMT_GBRP9BE, Planes::kChannels, 3, kUint16, std::endian::big},
+    Entry{"gbrp14", AV_PIX_FMT_GBRP14LE, Planes::kChannels, 3, kUint16, std::endian::little},
+    Entry{"gbrp14", AV_PIX_FMT_GBRP14BE, Planes::kChannels, 3, kUint16, std::endian::big},
     Entry{"gray", AV_PIX_FMT_GRAY8, Planes::kPacked, 1, kUint8},
     Entry{"gray16", AV_PIX_FMT_GRAY16LE, Planes::kChannels, 1, kUint16, std::endian::little},
     Entry{"gray16", AV_PIX_FMT_GRAY16BE, Planes::kChannels, 1, kUint16, std::endian::big},
@@ -147,6 +156,18 @@ std::size_t PictureLayout::num_bytes() const noexcept {
     bytes += plane.num_rows * plane.row_bytes;
   }
   return bytes;
+}
+
+PictureLayout picture_layout(const AVFrame& frame) {
+  const auto samples = stored_samples(frame);
+  if (!samples) {
+    return picture_layout(frame.format, frame.width, frame.height);
+  }
+  PictureLayout layout;
+  layout.type = samples->type;
+  layout.shape = {frame.height, frame.width, samples->num_channels};
+  layout.planes = {{static_cast<std::size_t>(frame.height), static_cast<std::size_t>(frame.linesize[0])}};
+  return layout;
 }
 
 PictureLayout picture_layout(int format, int width, int height) {

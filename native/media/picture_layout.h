@@ -35,6 +35,8 @@ struct PictureLayout {
 
 // Throws Error(kUnsupportedFormat), listing the formats that have a layout, or the condition that the size must meet.
 PictureLayout picture_layout(int format, int width, int height);
+// Also of stored samples (media/stored_samples.h).
+PictureLayout picture_layout(const AVFrame& frame);
 
 // Writes `layout.num_bytes()` bytes. `out` may be the frame's own memory, where that has no padding.
 void copy_picture(const PictureLayout& layout, const AVFrame& frame, std::uint8_t* out);

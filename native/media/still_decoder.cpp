@@ -33,7 +33,7 @@ extern "C" {
 #include "media/still_frame.h"
 #include "media/still_memory.h"
 #include "media/stored_png.h"
-#include "media/stored_tiff.h"
+#include "media/tiff_decoder.h"
 #include "media/webp_decoder.h"
 
 namespace spdl {
@@ -345,11 +345,17 @@ void expect_right_pixels(std::string_view format, Bytes data, bool tolerates_end
   }
 }
 
-Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data, std::int64_t max_pixels) {
+Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data, std::int64_t max_pixels,
+                   bool keeps_samples) {
   const std::string_view format = sniff_format(data);
   // One without a primary picture has tracks, as a movie.
   if (format == "HEIF" && inspect_heif(data).has_primary) {
     return decode_heif_picture(data, max_pixels);
+  }
+  if (format == "TIFF") {
+    if (auto still = decode_tiff(data, max_pixels, keeps_samples)) {
+      return *std::move(still);
+    }
   }
   auto codec = codec_of(format);
   if (!codec) {
@@ -359,7 +365,7 @@ Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data
   if (const auto size = declared_size(format, data)) {
     require_pixels(size->width, size->height, max_pixels);
     // Rows as the decoder gets them, too.
-    const std::int64_t copies = format == "PNG" || format == "TIFF" ? 2 : 1;
+    const std::int64_t copies = format == "PNG" ? 2 : 1;
     still.lease = take_memory(size->width, copies * size->height);
   }
   expect_right_pixels(format, data, false);
@@ -367,7 +373,6 @@ Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data
     codec = AV_CODEC_ID_JPEGLS;
   }
   Buffer changed;
-  Buffer unpacked;
   Bytes file = data;
   av::Options options;
   bool is_padded = false;
@@ -380,10 +385,6 @@ Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data
     }
   } else if (format == "TIFF") {
     file = without_other_fields(data, changed);
-    if (const auto stored = with_stored_strips(file, unpacked, AV_INPUT_BUFFER_PADDING_SIZE)) {
-      file = *stored;
-      is_padded = true;
-    }
   } else if (format == "GIF") {
     // As of other formats, the colour that is stored shows, where FFmpeg would put one of its own.
     const GifFacts facts = inspect_gif(data);

@@ -27,8 +27,10 @@ void expect_right_pixels(std::string_view format, Bytes data, bool tolerates_end
 
 // Decodes `data`. If the format cannot be told from the bytes, the extension of `source` decides, if it is a path.
 // The frame's colour range is set if it is known, even where FFmpeg's decoder does not set it. Throws Error: kOpen for
-// data that is not a picture, kDecode for damaged data, kImageTooLarge.
-Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data, std::int64_t max_pixels);
+// data that is not a picture, kDecode for damaged data, kImageTooLarge. `keeps_samples`: the frame may be one of stored samples
+// (media/stored_samples.h).
+Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data, std::int64_t max_pixels,
+                   bool keeps_samples = false);
 
 // The first picture of a file that is not read as a whole, such as a movie.
 Still decode_still(const std::string& path, std::int64_t max_pixels);

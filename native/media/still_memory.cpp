@@ -6,6 +6,7 @@ extern "C" {
 }
 
 #include <cstring>
+#include <new>
 
 #include "av/check.h"
 #include "base/error.h"
@@ -28,6 +29,17 @@ void allocate_pixels(AVFrame& frame) {
       std::memset(frame.data[plane] + start + used, 0, static_cast<std::size_t>(frame.linesize[plane] - used));
     }
   }
+}
+
+void add_profile(AVFrame& frame, Bytes profile) {
+  if (profile.empty()) {
+    return;
+  }
+  AVFrameSideData* data = av_frame_new_side_data(&frame, AV_FRAME_DATA_ICC_PROFILE, profile.size());
+  if (data == nullptr) {
+    throw std::bad_alloc();
+  }
+  std::memcpy(data->data, profile.data(), profile.size());
 }
 
 }  // namespace spdl

@@ -7,8 +7,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
-#include <new>
 
 #include "base/buffer.h"
 #include "image/webp.h"
@@ -31,18 +29,6 @@ av::FramePtr new_picture(const WebPBitstreamFeatures& features, AVPixelFormat fo
   }
   allocate_pixels(*frame);
   return frame;
-}
-
-// As FFmpeg's decoder does, for filters that ask.
-void add_profile(AVFrame& frame, Bytes profile) {
-  if (profile.empty()) {
-    return;
-  }
-  AVFrameSideData* data = av_frame_new_side_data(&frame, AV_FRAME_DATA_ICC_PROFILE, profile.size());
-  if (data == nullptr) {
-    throw std::bad_alloc();
-  }
-  std::memcpy(data->data, profile.data(), profile.size());
 }
 
 std::size_t plane_bytes(int stride, int rows) noexcept {

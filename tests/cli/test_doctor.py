@@ -45,7 +45,7 @@ def test_libraries_are_named_with_their_files(capsys: pytest.CaptureFixture[str]
     """Each has its version, and was loaded from a file that exists and has its name, or that of what it is part of."""
     native = _report(capsys)["native"]
     libraries = {each["name"]: each for each in native["libraries"]}
-    assert {"libjpeg-turbo", *get_ffmpeg_versions()} == set(libraries) - {"libdeflate", "libwebp", "libheif"}
+    assert {"libjpeg-turbo", *get_ffmpeg_versions()} == set(libraries) - {"libdeflate", "libwebp", "libheif", "libtiff"}
     for name, version in get_ffmpeg_versions().items():
         assert libraries[name]["version"] == ".".join(map(str, version))
         assert Path(libraries[name]["path"]).name.startswith("_media" if native["ffmpeg_is_bundled"] else name)

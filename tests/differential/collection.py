@@ -8,6 +8,7 @@ from tests.differential.stills import formats as formats
 from tests.differential.stills import heif as heif
 from tests.differential.stills import jpeg as jpeg
 from tests.differential.stills import orientation as orientation
+from tests.differential.stills import tiff as tiff
 from tests.differential.video import laws_on_screen as laws_on_screen
 
 __all__ = ["CELLS", "try_numbered"]

@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 import spdl.io
+from spdl.io.utils import get_native_info
 from tests.io.pictures import Pixels, decode, difference, draw, encode
 from tests.support import augment
 from tests.support.image_files import bmp_without_palette, tiff, with_adobe, with_component_ids, without_marker
@@ -95,21 +96,48 @@ def with_alpha(pixels: Pixels, alpha: int) -> Pixels:
 
 PALETTED, INDICES = indices()
 GRAY = np.asarray(PICTURE.convert("L"))
-REFUSED = {
-    "TIFF, palette and alpha": (tiff(with_alpha(INDICES, 200), 3, extra=[2], palette=PALETTED), "more than one sample"),
-    "TIFF, palette and more": (tiff(with_alpha(INDICES, 200), 3, extra=[0], palette=PALETTED), "more than one sample"),
-    "TIFF, 16-bit CMYK": (tiff(np.asarray(CMYK).astype(np.uint16) * 257, 5), "CMYK of 16 bits"),
-    "BMP without its palette": (bmp_without_palette(WIDTH, HEIGHT), "without the palette"),
-}
+PALETTE_AND_ALPHA = tiff(with_alpha(INDICES, 200), 3, extra=[2], palette=PALETTED)
+PALETTE_AND_MORE = tiff(with_alpha(INDICES, 200), 3, extra=[0], palette=PALETTED)
+DEEP_CMYK = tiff(np.asarray(CMYK).astype(np.uint16) * 257, 5)
+DEEP_INVERTED = tiff(GRAY[..., None].astype(np.uint16) * 257, 0)
+#: The file, the reason, and the colours that it has.
+MISREAD = {
+    "palette and alpha": (PALETTE_AND_ALPHA, "more than one sample", PALETTED.convert("RGB")),
+    "palette and more": (PALETTE_AND_MORE, "more than one sample", PALETTED.convert("RGB")),
+    "16-bit CMYK": (DEEP_CMYK, "CMYK of 16 bits", CMYK.convert("RGB")),
+    "16 bits, white is zero": (
+        DEEP_INVERTED, "whose zero is white", Image.fromarray(255 - GRAY).convert("RGB")
+    ),
+    "signed": (
+        tiff(GRAY[..., None].astype(np.uint16), 1, kind=2), "signed or floating-point", None
+    ),
+    "floats": (
+        tiff(GRAY[..., None].astype(np.float16).view(np.uint16), 1, kind=3), "signed or floating-point", None
+    ),
+    "JPEG": (saved(PICTURE, "TIFF", compression="jpeg"), "holds JPEG data", None),
+}  # fmt: skip
+#: Where FFmpeg decodes TIFF, although the build has libtiff.
+OF_FFMPEG = ("video", "packets")
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_ffmpeg_misreads_is_refused(name: str) -> None:
-    """On every way, and the message says why."""
-    data, reason = REFUSED[name]
+@pytest.mark.parametrize("name", MISREAD)
+def test_tiff_that_ffmpeg_misreads_is_read_by_libtiff_and_otherwise_refused(name: str) -> None:
+    """Refused wherever FFmpeg would decode it, and the message says why."""
+    data, reason, colours = MISREAD[name]
+    has_libtiff = any(library.name == "libtiff" for library in get_native_info().libraries)
     for way, made in ways(data).items():
+        if way in OF_FFMPEG or not has_libtiff:
+            assert isinstance(made, spdl.io.DecodeError), way
+            assert reason in str(made), way
+        elif colours is not None:
+            assert difference(made, np.asarray(colours)).max() <= 1, way
+
+
+def test_bmp_without_its_palette_is_refused() -> None:
+    """On every way, and the message says why."""
+    for way, made in ways(bmp_without_palette(WIDTH, HEIGHT)).items():
         assert isinstance(made, spdl.io.DecodeError), way
-        assert reason in str(made), way
+        assert "without the palette" in str(made), way
 
 
 RIGHT = {

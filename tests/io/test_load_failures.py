@@ -309,11 +309,6 @@ def test_other_formats_of_too_many_pixels(data: bytes) -> None:
     assert "30000x30000 pixels, more than the 178956970" in str(error)
 
 
-def test_jpeg_inside_tiff_is_refused() -> None:
-    """FFmpeg would give gray instead of a picture."""
-    assert "TIFF that holds JPEG data" in str(failure_of(encoded("TIFF", compression="jpeg")))
-
-
 def test_jpeg_2000_in_cmyk_is_refused() -> None:
     """FFmpeg would take black for transparency."""
     stream = io.BytesIO()

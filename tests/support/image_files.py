@@ -55,8 +55,12 @@ def tiff(
     extra: Sequence[int] = (),
     palette: Image.Image | None = None,
     big_endian: bool = False,
+    kind: int = 1,
 ) -> bytes:
-    """An uncompressed TIFF of ``(height, width, samples)``; ``palette`` is the picture that has it."""
+    """An uncompressed TIFF of ``(height, width, samples)``.
+
+    ``palette`` is the picture that has it, ``kind`` the SampleFormat.
+    """
     order: Literal["<", ">"] = ">" if big_endian else "<"
     height, width, count = samples.shape
     pixels = samples.astype(samples.dtype.newbyteorder(order)).tobytes()
@@ -72,6 +76,8 @@ def tiff(
         fields[320] = [int(level) for level in colours.T.ravel()]
     if extra:
         fields[338] = list(extra)
+    if kind != 1:
+        fields[339] = [kind] * count
     begin = 8 + 2 + 12 * len(fields) + 4
     lists = {tag: struct.pack(f"{order}{len(values)}H", *values) for tag, values in fields.items() if len(values) > 2}
     fields[273] = [begin + sum(map(len, lists.values()))]

@@ -65,8 +65,8 @@ def add_parser(commands: "SubParsers") -> None:
         "doctor",
         help="show versions, libraries, codecs and GPUs, for bug reports",
         description="Show what spdl found on this machine: Python, native parts, FFmpeg, libjpeg-turbo, libdeflate,\n"
-        "libwebp, libheif, with their versions and files, decoders, encoders and filters present and missing, GPUs,\n"
-        "packages.",
+        "libwebp, libheif, libtiff, with their versions and files, decoders, encoders and filters present and\n"
+        "missing, GPUs, packages.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -261,6 +261,8 @@ def _native_rows(native: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("libheif", "not in this build: HEIC cannot be loaded"))
     elif native.get("reads_heic") is False and "libheif" in names:
         rows.append(("", "it has no decoder for HEVC, so HEIC cannot be loaded: install libheif-plugin-libde265"))
+    if native["paths"].get("media") and "libtiff" not in names:
+        rows.append(("libtiff", "not in this build: FFmpeg decodes TIFF, and what it would misread is refused"))
     return rows
 
 

@@ -63,16 +63,17 @@ def load_image(
 
         array = to_numpy(load_image("photos/0.jpg"))  # (height, width, 3) uint8
 
-    libjpeg-turbo decodes JPEG, as in ``load_image_batch``; libwebp decodes WebP and libheif HEIC, if the build has
-    them; FFmpeg decodes all other formats. With a filter or a configuration, FFmpeg also decodes JPEG. JPEGs that
-    FFmpeg would decode to wrong colours then raise ``DecodeError``.
+    libjpeg-turbo decodes JPEG, as in ``load_image_batch``; libwebp decodes WebP, libheif HEIC and libtiff TIFF, if the
+    build has them; FFmpeg decodes all other formats. With a filter or a configuration, FFmpeg also decodes JPEG. JPEGs
+    that FFmpeg would decode to wrong colours then raise ``DecodeError``.
 
     Args:
         src: Path, URL, or data in memory: any contiguous buffer of bytes, or a one-dimensional ``uint8`` array.
         demux_config: Options for opening the source, from ``demux_config``.
         decode_config: Options for decoding, from ``decode_config``.
         filter_desc: FFmpeg filter chain, as made by ``get_video_filter_desc``. The default converts to ``rgb24``
-            without scaling. ``None``: no filter; the result has the decoder's own pixel format.
+            without scaling. ``None``: no filter; the result has the decoder's own pixel format, or for
+            TIFF in floating point, with a sign or with any channels, the stored samples ``(height, width, channels)``.
         device_config: CUDA device for the result, from ``cuda_config``. ``None``: the CPU.
         name: Name of the source in messages.
         orient: Whether to turn the image upright before filtering, according to its EXIF data or XMP (JPEG, PNG,

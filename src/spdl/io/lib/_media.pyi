@@ -31,6 +31,12 @@ def libwebp_version() -> str | None:
 def libwebp_path() -> str:
     """File that libwebp was loaded from."""
 
+def libtiff_version() -> str | None:
+    """Version of libtiff; ``None`` if this build has none."""
+
+def libtiff_path() -> str:
+    """File that libtiff was loaded from."""
+
 def version() -> str:
     """Version of FFmpeg."""
 

@@ -33,7 +33,8 @@ class NativeInfo:
         core_path: Path of the part without FFmpeg; ``None`` if it cannot be loaded.
         media_path: Path of the part that needs FFmpeg; ``None`` if it cannot be loaded.
         instruction_sets: Instruction sets of this processor for which there is code, slowest first.
-        libraries: libjpeg-turbo, libdeflate, libwebp and libheif if the build has them, and the libraries of FFmpeg.
+        libraries: libjpeg-turbo, libdeflate, libwebp, libheif and libtiff if the build has them, and the
+            libraries of FFmpeg.
         reads_heic: Whether HEIC can be loaded: with libheif, and with its decoder for HEVC.
         ffmpeg_version: Version of FFmpeg, such as ``"5.1.7-0+deb12u1"``.
         ffmpeg_is_bundled: Whether FFmpeg is part of the extension, as in wheels, and not a library of the system.
@@ -83,6 +84,8 @@ def get_native_info(*, decoders: tuple[str, ...] = (), encoders: tuple[str, ...]
         base.append(LibraryInfo("libwebp", version, media.libwebp_path()))
     if (version := media.libheif_version()) is not None:
         base.append(LibraryInfo("libheif", version, media.libheif_path()))
+    if (version := media.libtiff_version()) is not None:
+        base.append(LibraryInfo("libtiff", version, media.libtiff_path()))
     libraries = [LibraryInfo(name, ".".join(map(str, version)), path) for name, version, path in media.libraries()]
     return NativeInfo(
         core_path=core.__file__,
