@@ -87,8 +87,9 @@ def test_a_chain_is_the_sum_of_its_links(codec: str, order: tuple[int, ...]) -> 
     batches = [
         spdl.io.load_audio_batch([data], num_samples=480, sample_rate=RATE, seed=seed).excerpts[0] for seed in range(20)
     ]
-    assert all(excerpt.length == 480 for excerpt in batches)
-    assert min(excerpt.start for excerpt in batches) < first < max(excerpt.start for excerpt in batches)
+    excerpts = [excerpt for excerpt in batches if excerpt is not None]
+    assert [excerpt.length for excerpt in excerpts] == [480] * 20
+    assert min(excerpt.start for excerpt in excerpts) < first < max(excerpt.start for excerpt in excerpts)
 
 
 @pytest.mark.parametrize("codec", CODECS)
