@@ -251,8 +251,10 @@ std::optional<std::int64_t> declared_samples(const Input& input, int stream, con
   if (bounds.is_timed && bounds.length) {
     return to_samples(*bounds.length, of);
   }
-  const bool counts = is_plain(input.context(), parameters) && !bounds.is_timed && of.duration > 0 && of.time_base.num == 1 &&
-                      of.time_base.den == parameters.sample_rate;
+  // AVI rounds the length of a stream up to whole pictures.
+  const bool is_rounded = std::string_view(input.context().iformat->name) == "avi";
+  const bool counts = is_plain(input.context(), parameters) && !is_rounded && !bounds.is_timed && of.duration > 0 &&
+                      of.time_base.num == 1 && of.time_base.den == parameters.sample_rate;
   return counts ? std::optional(of.duration) : std::nullopt;
 }
 
