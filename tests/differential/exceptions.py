@@ -28,6 +28,12 @@ class KnownDisagreement:
 
 #: Numbers: 1 to 99 video, 100 to 199 sound, 200 to 299 stills. A number is never used again.
 EXCEPTIONS: Final[dict[int, KnownDisagreement]] = {
+    100: KnownDisagreement(
+        forms="IMA ADPCM in WAV",
+        reader="ffmpeg 9.0.2 and soundfile 0.14, beside SPDL on FFmpeg 5.1",
+        what="Expand a step by shifts; FFmpeg 5.1 multiplies, and is up to 54 of 32768 levels away after a second.",
+        why="SPDL decodes ADPCM with the FFmpeg that it is linked to.",
+    ),
     200: KnownDisagreement(
         forms="HEIC with subsampled chroma, turned or mirrored",
         reader="pillow-heif 1.8.1 (libheif 1.23.6)",

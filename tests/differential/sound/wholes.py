@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spdl.io
-from tests.differential.cells import Draw, law
+from tests.differential.cells import Draw, KnownExceptionError, law
 from tests.differential.judges import pyav_sound as pyav
 from tests.differential.judges import sound_file
 from tests.differential.judges.ffmpeg_sound import NEWEST, decoded_sound
@@ -70,7 +70,10 @@ def the_whole_is_what_others_decode(draw: Draw, form: str) -> None:
     assert whole.shape[1] == (sound.samples.shape[1] if ends_with_edit else newest.shape[1])
     assert ends_with_edit or whole.shape[1] == other.shape[1]
     count = min(whole.shape[1], newest.shape[1])
-    assert np.abs(whole[:, :count] - newest[:, :count]).max() <= max(sound.form.tolerance, 2e-4)
+    difference = np.abs(whole[:, :count] - newest[:, :count]).max()
+    if form == "wav/adpcm" and 2e-4 < difference < 0.01:
+        raise KnownExceptionError(100)
+    assert difference <= max(sound.form.tolerance, 2e-4)
 
 
 @law("sound", "whole, by soundfile", ["mp3/mp3", "mp3/vbr", "aiff/pcm", "au/pcm", "caf/pcm", "w64/pcm"], "soundfile")
