@@ -34,6 +34,12 @@ EXCEPTIONS: Final[dict[int, KnownDisagreement]] = {
         what="Expand a step by shifts; FFmpeg 5.1 multiplies, and is up to 54 of 32768 levels away after a second.",
         why="SPDL decodes ADPCM with the FFmpeg that it is linked to.",
     ),
+    101: KnownDisagreement(
+        forms="MP3 whose last two packets are both padding in part",
+        reader="the writer of the ffmpeg tool 5.1 and 9.0 (libmp3lame)",
+        what="Its LAME tag states at most one packet and 529 samples of padding, so up to 46 samples of padding stay.",
+        why="The tag is all that a reader has: the ffmpeg tool, PyAV and soundfile give the same length as SPDL.",
+    ),
     200: KnownDisagreement(
         forms="HEIC with subsampled chroma, turned or mirrored",
         reader="pillow-heif 1.8.1 (libheif 1.23.6)",

@@ -137,7 +137,14 @@ def signal(draw: Draw, num_channels: int, num_samples: int, rate: int, noise: fl
     return np.clip(np.round(np.asarray(rows) * 32768), -32768, 32767).astype(np.int16)
 
 
-def make_sound(draw: Draw, name: str, *, newest: bool = False, seconds: tuple[float, float] = (0.15, 1.2)) -> Sound:
+def make_sound(
+    draw: Draw,
+    name: str,
+    *,
+    newest: bool = False,
+    seconds: tuple[float, float] = (0.15, 1.2),
+    noise: float | None = None,
+) -> Sound:
     """A plain file of that form.
 
     Args:
@@ -145,11 +152,12 @@ def make_sound(draw: Draw, name: str, *, newest: bool = False, seconds: tuple[fl
         name: The form.
         newest: Whether the newest ffmpeg tool writes it, which is that of an extra.
         seconds: Between which lengths the sound is.
+        noise: Amplitude of the noise in it, instead of that of the form.
     """
     form = FORMS[name]
     rate, num_channels = draw.random.choice(form.rates), draw.random.choice(form.channels)
     num_samples = math.ceil(Fraction(draw.random.uniform(*seconds)) * rate)
-    samples = signal(draw, num_channels, num_samples, rate, form.noise)
+    samples = signal(draw, num_channels, num_samples, rate, form.noise if noise is None else noise)
     path = draw.folder / f"plain{form.suffix}"
     draw.note(f"{num_samples} samples, {rate} Hz, {num_channels} channels")
     raw = ("-f", "s16le", "-ar", rate, "-ac", num_channels, "-i", "-")

@@ -24,7 +24,9 @@ def _whole(sound: Sound, **options: Any) -> NDArray[Any]:
 
 def _check_content(sound: Sound, whole: NDArray[Any]) -> None:
     """The samples are those that were encoded, at their places: not one earlier or later fits better."""
-    assert whole.shape == sound.samples.shape
+    untold = _untold_padding(sound)
+    assert whole.shape[1] == sound.samples.shape[1] + untold
+    whole = whole[:, : sound.samples.shape[1]]
     expected = sound.samples.astype(np.float32) / 32768
     if sound.form.is_lossless:
         assert np.array_equal(whole, expected)
@@ -35,6 +37,18 @@ def _check_content(sound: Sound, whole: NDArray[Any]) -> None:
         for shift in range(-3, 4)
     }
     assert min(errors, key=errors.__getitem__) == 0, errors
+    if untold:
+        raise KnownExceptionError(101)
+
+
+def _untold_padding(sound: Sound) -> int:
+    """Padding of LAME, which is from 576 samples on (lame.c, ``lame_encode_flush``), beyond what fits in a tag."""
+    if sound.path.suffix != ".mp3":
+        return 0
+    packet = 1152 if sound.rate >= 32000 else 576
+    padding = -(sound.samples.shape[1] + 576) % packet
+    padding += packet if padding < 576 else 0
+    return int(max(padding - packet - 529, 0))
 
 
 @law("sound", "whole", _TELLING)

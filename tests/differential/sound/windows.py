@@ -108,6 +108,32 @@ def a_window_is_a_slice_of_what_the_newest_tool_wrote(draw: Draw, form: str) -> 
     check_windows(draw, sound.path, sound.rate, sound.form.tolerance)
 
 
+#: Of the difference, as multiples of the RMS of noise in the sound: see the guide.
+_DITHER_PEAK, _DITHER_RMS = 3.5, 0.8
+
+
+@law("sound", "window, noisy", ["mp4/ac3", "mkv/ac3", "ts/ac3", "ac3/ac3"])
+def a_window_of_noise_is_a_slice_but_for_noise(draw: Draw, form: str) -> None:
+    """Decoders of AC-3 replace what was quantised to nothing by noise that differs after a seek."""
+    noise = draw.random.choice([0.02, 0.05, 0.1])
+    sound = make_sound(draw, form, seconds=(0.8, 1.6), noise=noise)
+    whole = _loaded(sound.path)
+    for _ in range(3):
+        start = draw.random.randrange(whole.shape[1] * 3 // 4)
+        end = draw.random.randrange(start + 4096, whole.shape[1] + 1)
+        given = _loaded(sound.path, (Fraction(start, sound.rate), Fraction(end, sound.rate)))
+        expected = whole[:, start:end]
+        assert given.shape == expected.shape
+        difference = (given - expected).astype(np.float64)
+        peak, rms = np.abs(difference).max() / noise, np.sqrt(np.square(difference).mean()) / noise
+        draw.note(f"{start} to {end}: noise {noise}, peak {peak:.2f} times, rms {rms:.2f} times")
+        assert peak <= _DITHER_PEAK
+        assert rms <= _DITHER_RMS
+        # Not one sample earlier or later.
+        errors = [np.square(np.roll(given, by, axis=1)[:, 8:-8] - expected[:, 8:-8]).mean() for by in (0, -1, 1, -2, 2)]
+        assert min(errors) == errors[0], errors
+
+
 #: Where a stream may be cut at any packet and copied to.
 _COPIED = [
     name for name in FORMS if name.split("/")[0] in ("m4a", "mov", "mp4", "mkv", "webm", "ts", "flv", "mp3", "aac")
