@@ -138,6 +138,7 @@ void RawDecoder::begin_anew(const AVPacket& packet) {
   flac_.reset();
   open(*parameters);
   is_fresh_ = true;
+  had_key_ = false;
   start_.reset();
 }
 
@@ -226,6 +227,7 @@ void RawDecoder::restart() {
   avcodec_flush_buffers(context_.get());
   ready_.reset();
   is_fresh_ = true;
+  had_key_ = false;
   start_.reset();
 }
 
@@ -247,6 +249,9 @@ bool RawDecoder::send(const AVPacket* packet) {
       start_ = packet->pts;
     }
   }
+  if (packet != nullptr && (packet->flags & AV_PKT_FLAG_KEY) != 0) {
+    had_key_ = true;
+  }
   if (packet != nullptr && packet->size == 0 && context_->codec_type == AVMEDIA_TYPE_AUDIO) {
     return true;  // it carries only side data, as the last one of FLAC in NUT, and decoders refuse it
   }
@@ -262,7 +267,7 @@ bool RawDecoder::send(const AVPacket* packet) {
   if (code == AVERROR_INVALIDDATA && packet != nullptr && context_->codec_id == AV_CODEC_ID_TIFF) {
     code = avcodec_send_packet(context_.get(), without_other_fields(*packet).get());
   }
-  if (code < 0 && code != AVERROR_EOF) {
+  if (code < 0 && code != AVERROR_EOF && !lacks_key(packet)) {
     refuse(code, packet != nullptr ? packet->pts : AV_NOPTS_VALUE, "packet", code == AVERROR(EPERM) ? said.text() : "");
     if (packet != nullptr && stands_alone(*context_)) {
       // Tolerated: a part of it may be better than nothing.
@@ -288,7 +293,9 @@ av::FramePtr RawDecoder::receive(const AVPacket* packet, bool& is_dry) {
     return nullptr;
   }
   if (code < 0) {
-    refuse(code, packet != nullptr ? packet->pts : AV_NOPTS_VALUE, "packet");
+    if (!lacks_key(packet)) {
+      refuse(code, packet != nullptr ? packet->pts : AV_NOPTS_VALUE, "packet");
+    }
     return nullptr;
   }
   av::FramePtr frame = std::move(spare_);
@@ -314,6 +321,11 @@ av::FramePtr RawDecoder::receive(const AVPacket* packet, bool& is_dry) {
 // A picture shown before the key frame that decoding started at may refer to what was before that. That it cannot be
 // decoded is no damage.
 bool RawDecoder::is_leading(std::int64_t pts) const noexcept { return start_ && pts != AV_NOPTS_VALUE && pts < *start_; }
+
+// That it cannot be decoded is no damage, either.
+bool RawDecoder::lacks_key(const AVPacket* packet) const noexcept {
+  return packet != nullptr && !had_key_ && context_->codec_type == AVMEDIA_TYPE_VIDEO && !stands_alone(*context_);
+}
 
 void RawDecoder::refuse(int code, std::int64_t pts, const char* what, const std::string& said) {
   if (is_leading(pts)) {

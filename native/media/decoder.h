@@ -92,6 +92,8 @@ class RawDecoder {
   bool send(const AVPacket* packet);  // false: take out frames first
   av::FramePtr receive(const AVPacket* packet, bool& is_dry);
   bool is_leading(std::int64_t pts) const noexcept;
+  // Whether a packet that is refused now comes before the first key frame, as in a stream that was cut.
+  bool lacks_key(const AVPacket* packet) const noexcept;
   // `said`: FFmpeg's log about it, for when the code is not specific.
   void refuse(int code, std::int64_t pts, const char* what, const std::string& said = {});
 
@@ -110,6 +112,7 @@ class RawDecoder {
   bool can_skip_ = false;
   int num_errors_ = 0;
   bool is_fresh_ = true;  // nothing was decoded yet, or since `restart`
+  bool had_key_ = false;  // since then
   std::optional<std::int64_t> start_;  // pts of the key frame that decoding started at
 };
 

@@ -6,7 +6,8 @@ t". A *form* is a container with a codec, or a format of stills with its options
 independent readers (``judges/``), and fails if they differ. Where readers are known to disagree, the cell refers to a
 numbered row of ``exceptions.py``.
 
-``make test`` tries the first file of each cell (``test_cells.py``), ``make soak`` new ones. The whole matrix:
+``make test`` tries the first file of each cell but the costly ones (``test_cells.py``), ``make soak`` new ones of all.
+The whole matrix:
 
     .venv/bin/python -m tests.differential --files 30
 

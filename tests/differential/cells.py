@@ -3,11 +3,13 @@
 import random
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+
+import pytest
 
 from tests.differential.exceptions import EXCEPTIONS
 
@@ -55,6 +57,7 @@ class Cell:
         law: The short name of the law.
         check: Makes one file and raises ``AssertionError`` if the law does not hold for it.
         modules: Modules of judges without which the cell cannot be tried.
+        is_costly: Whether only a soak tries it, for the time that it takes; the same form or law has cheaper cells.
     """
 
     kind: str
@@ -62,6 +65,7 @@ class Cell:
     law: str
     check: Callable[[Draw], None]
     modules: tuple[str, ...] = ()
+    is_costly: bool = False
 
     def __str__(self) -> str:
         return f"{self.kind}-{self.form}-{self.law}".replace("/", "-").replace(" ", "_")
@@ -85,12 +89,18 @@ class Outcome:
 CELLS: Final[list[Cell]] = []
 
 
-def law(kind: str, name: str, forms: Iterable[str], *modules: str) -> Callable[[Callable[[Draw, str], None]], None]:
-    """Register a check, called with a ``Draw`` and a form, as one cell for each of ``forms``."""
+def law(
+    kind: str, name: str, forms: Iterable[str], *modules: str, costly: Container[str] = ()
+) -> Callable[[Callable[[Draw, str], None]], None]:
+    """Register a check, called with a ``Draw`` and a form, as one cell for each of ``forms``.
+
+    Only a soak tries those of ``costly``.
+    """
 
     def register(check: Callable[[Draw, str], None]) -> None:
         for form in forms:
-            CELLS.append(Cell(kind, form, name, lambda draw, form=form: check(draw, form), modules))  # type: ignore[misc]
+            bound: Callable[[Draw], None] = lambda draw, form=form: check(draw, form)  # type: ignore[misc]  # noqa: E731
+            CELLS.append(Cell(kind, form, name, bound, modules, form in costly))
 
     return register
 
@@ -105,7 +115,7 @@ def try_cell(cell: Cell, seed: int) -> Outcome:
             return Outcome("known", str(known), known.number)
         except NotMadeError as reason:
             return Outcome("not made", str(reason))
-        except Exception:
+        except (Exception, pytest.fail.Exception):  # of pytest.raises; not an Exception
             recipe = "\n".join(draw.recipe)
             return Outcome("broken", f"cell {cell}, seed {seed}\n{recipe}\n{traceback.format_exc()}")
     return Outcome("held")

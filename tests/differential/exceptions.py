@@ -28,6 +28,12 @@ class KnownDisagreement:
 
 #: Numbers: 1 to 99 video, 100 to 199 sound, 200 to 299 stills. A number is never used again.
 EXCEPTIONS: Final[dict[int, KnownDisagreement]] = {
+    1: KnownDisagreement(
+        forms="VP8, VP9 and FFV1, cut by copying packets",
+        reader="PyAV 18.1 (FFmpeg 8.1)",
+        what="Raises InvalidDataError at packets before the first key frame; SPDL and the ffmpeg tool skip them.",
+        why="The pictures that they refer to are in no packet of the file, so nothing is damaged.",
+    ),
     100: KnownDisagreement(
         forms="IMA ADPCM in WAV",
         reader="ffmpeg 9.0.2 and soundfile 0.14, beside SPDL on FFmpeg 5.1",

@@ -9,7 +9,10 @@ from tests.support.soak import seeds
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", seeds(1, 5))
-@pytest.mark.parametrize("cell", CELLS, ids=str)
+@pytest.mark.parametrize(
+    "cell",
+    [pytest.param(cell, marks=pytest.mark.soak(only=True) if cell.is_costly else (), id=str(cell)) for cell in CELLS],
+)
 def test_the_law_holds(cell: Cell, seed: int) -> None:
     """The file of this seed is read as independent readers read it."""
     if cell.missing:

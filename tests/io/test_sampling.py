@@ -283,3 +283,21 @@ def test_damage_is_counted_where_it_is_tolerated() -> None:
     images = sample_decode_video(demux_video(bytes(data)), [1, 30], decode_config=config)
     assert {image.num_errors for image in images} == {images[0].num_errors}
     assert images[0].num_errors > 0
+
+
+@pytest.mark.parametrize(
+    ("encoder", "suffix"), [("libvpx", "webm"), ("libvpx-vp9", "webm"), ("ffv1", "mkv")], ids=["vp8", "vp9", "ffv1"]
+)
+def test_what_comes_before_the_first_key_frame_is_skipped(encoder: str, suffix: str) -> None:
+    """A stream whose first packets were cut off is not damaged, and a frame that is damaged still is."""
+    # 5.1 has no bit stream filter that only leaves out packets.
+    drop = "noise=drop=lt(n\\,2):amount=0"
+    path = clip(f"cut_{encoder}.{suffix}", *SOURCE, "-c:v", encoder, "-g", "8", "-cpu-used", "8", "-bsf:v", drop)
+    pictures = expected(path)
+    packets = packets_of(path)
+    assert 0 < len(pictures) < len(packets)
+    whole = to_numpy(convert_frames(decode_packets(packets.clone(), "format=pix_fmts=rgb24")))
+    assert np.array_equal(whole, pictures)
+    indices = [0, len(pictures) - 1]
+    found = sampled(packets.clone(), indices, filter_desc="format=pix_fmts=rgb24")
+    assert np.array_equal(found, pictures[indices])

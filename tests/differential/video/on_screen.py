@@ -163,12 +163,12 @@ def check(draw: Draw, film: Film) -> None:
         _check_clip(draw, film)
 
 
-def judge(film: Film) -> None:
+def judge(film: Film, *, names: Sequence[str] = ("the ffmpeg tool", "PyAV")) -> None:
     """Independent readers give the same pictures at the same times."""
     suffix = film.path.suffix[1:]
-    judges = [("the ffmpeg tool", shown_by_ffmpeg(film.path))]
-    if find_spec("av") is not None:
-        judges.append(("PyAV", shown_by_pyav(film.path)))
+    readers = {"the ffmpeg tool": shown_by_ffmpeg, "PyAV": shown_by_pyav}
+    names = [name for name in names if name != "PyAV" or find_spec("av") is not None]
+    judges = [(name, readers[name](film.path)) for name in names]
     for name, shown in judges:
         _same(film.shown, shown, name)
         if suffix not in _COUNTED:
