@@ -270,7 +270,10 @@ std::optional<int> num_kept_samples_in(const AVPacket& packet, const AVCodecPara
 bool is_cheap_to_count(const Input& input) noexcept {
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 19;
   const AVFormatContext& context = input.context();
-  return !is_mp4(context) && !is_timed(context) && context.pb != nullptr && avio_size(context.pb) <= kMostBytes;
+  // The frames of MP3 are found by their headers, so a seek loses none.
+  const bool is_mp3 = std::string_view(context.iformat->name) == "mp3";
+  return !is_mp4(context) && !is_timed(context) && !is_mp3 && context.pb != nullptr &&
+         avio_size(context.pb) <= kMostBytes;
 }
 
 std::optional<std::int64_t> count_samples(const std::vector<av::PacketPtr>& packets, const AVStream& stream,

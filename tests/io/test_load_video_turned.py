@@ -70,5 +70,5 @@ def test_filters_see_upright_frames() -> None:
 
 def test_orient_is_a_bool() -> None:
     """Anything else is refused."""
-    with pytest.raises(TypeError, match="orient must be a bool, got int"):
+    with pytest.raises(TypeError, match="orient must be a bool, got 1 of type int"):
         spdl.io.load_video(h264(), orient=1)  # type: ignore[call-overload]

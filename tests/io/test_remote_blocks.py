@@ -115,7 +115,9 @@ def test_whole_video_is_read_once(server: ObjectServer) -> None:
 @pytest.mark.parametrize("name", ["long.flac", "long.wav", "long.mp3", "long.ogg"])
 def test_window_of_a_long_sound_reads_what_it_needs(name: str, server: ObjectServer) -> None:
     """With and without resampling."""
-    path = clip(name, *tones(duration=120, sample_rate=16_000, expression="random(0)-0.5"))
+    # Ogg is looked at in five places first: where it begins and ends, and whether another sound begins in between.
+    duration = 480 if name == "long.ogg" else 120
+    path = clip(name, *tones(duration=duration, sample_rate=16_000, expression="random(0)-0.5"))
     source = _put(server, path)
     window = (100.0, 100.5)
     assert np.array_equal(to_numpy(load_audio(source, window)), to_numpy(load_audio(path, window)))

@@ -3,11 +3,13 @@
 A line is one ``write`` to a file opened with ``O_APPEND``, so the lines of several processes do not mix. A process that
 is killed, or a full disk, may still leave a *torn* line: one without its end. The next line must not join it:
 
-1. Before a line is written, the last byte of the file is read. If it ends no line, the new line begins with a line end.
-2. After it is written, the byte before it is read: another process may have torn a line in between. In that case the
-   line is written again, on a line of its own.
+1. Before the first line is written, the last byte of the file is read. If it ends no line, and the file does not grow,
+   the new line begins with a line end.
+2. After a line is written, the byte before it is read: another process may have torn a line. In that case the line is
+   written again, on a line of its own. This byte is final, because writes wait for each other; a byte that is read
+   before may be in the middle of a write.
 
-Both reads are left out while nobody else has written, which the positions tell. Readers skip what is left of torn
+The second read is left out while nobody else has written, which the positions tell. Readers skip what is left of torn
 lines.
 """
 
@@ -16,11 +18,14 @@ from __future__ import annotations
 import os
 import stat
 import threading
+import time
 from typing import Final
 
 __all__ = ["LineFile"]
 
 _MODE: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+#: A write of another process has ended or made progress after this many seconds.
+_SETTLED_AFTER: Final = 0.02
 
 
 class LineFile:
@@ -42,7 +47,7 @@ class LineFile:
         self._pid = 0  # of the process that opened it: a child of a fork shares the position
         self._is_regular = True
         self._is_torn = False  # the last write was incomplete
-        self._end = -1  # where the last line ended
+        self._end = -1  # where the last line ended; -1: none was written
         self._has_ended = False
         os.close(self._open())
 
@@ -97,13 +102,13 @@ class LineFile:
         if not self._is_regular:
             self._write_once(fd, line)
             return
-        end = os.lseek(fd, 0, os.SEEK_END)
-        if self._is_torn or (end != self._end and not _ends_line(fd, end)):
+        before = self._end
+        if self._is_torn or (before < 0 and _is_torn_at(fd, os.lseek(fd, 0, os.SEEK_END))):
             line = b"\n" + line
         self._write_once(fd, line)
         self._end = os.lseek(fd, 0, os.SEEK_CUR)
         start = self._end - len(line)
-        if start != end and line[0] != 10 and not _ends_line(fd, start):
+        if start != before and line[0] != 10 and not _ends_line(fd, start):
             self._write_once(fd, b"\n" + line)
             self._end = os.lseek(fd, 0, os.SEEK_CUR)
 
@@ -118,3 +123,11 @@ class LineFile:
 def _ends_line(fd: int, position: int) -> bool:
     """Whether a line ends, or the file begins, at this position."""
     return position <= 0 or os.pread(fd, 1, position - 1) in (b"\n", b"")
+
+
+def _is_torn_at(fd: int, end: int) -> bool:
+    """Whether the file ends there, without a line end, and no other process is writing."""
+    if _ends_line(fd, end):
+        return False
+    time.sleep(_SETTLED_AFTER)
+    return os.lseek(fd, 0, os.SEEK_END) == end

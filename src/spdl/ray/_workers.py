@@ -265,7 +265,8 @@ class RayWorkers:
         if all(self._ports[index].place is not None for index in late):
             return "they run, but the initializer has not returned"
         ray, config = import_ray(), self._config
-        reserved = {"CPU": config.num_cpus} | dict(config.resources or {})
+        num_cpus = config.num_cpus
+        reserved = {"CPU": int(num_cpus) if num_cpus == int(num_cpus) else num_cpus} | dict(config.resources or {})
         try:
             total, free = ray.cluster_resources(), ray.available_resources()
         except Exception as exc:  # noqa: BLE001 - the cluster may be gone
