@@ -91,10 +91,6 @@ bool is_checksum_right(Block block) noexcept {
   return stated == sum;
 }
 
-bool is_zero(Block block) noexcept {
-  return block[0] == 0 && std::memcmp(block.data(), block.data() + 1, kTarBlock - 1) == 0;
-}
-
 // Decimal digits and nothing else.
 std::optional<std::uint64_t> decimal(std::string_view text) noexcept {
   std::uint64_t value = 0;
@@ -111,8 +107,26 @@ std::optional<std::uint64_t> decimal(std::string_view text) noexcept {
 
 Error tar_ends_early(const std::string& detail) { return damage("Failed to fetch data. " + detail); }
 
+bool is_tar_zeros(Block block) noexcept {
+  return block[0] == 0 && std::memcmp(block.data(), block.data() + 1, kTarBlock - 1) == 0;
+}
+
+bool is_tar_header(Block block) noexcept { return !is_tar_zeros(block) && is_checksum_right(block); }
+
+std::string describe_tar_end(const TarEnd& end) {
+  if (end.without_zeros) {
+    return "ends at byte " + std::to_string(*end.without_zeros) +
+           " without the zeros that end a tar archive: it may have been longer";
+  }
+  if (end.ignored) {
+    return "has another archive behind its end, at byte " + std::to_string(*end.ignored) +
+           ", which is ignored; ignore_zeros=True reads it too";
+  }
+  return {};
+}
+
 TarParser::Step TarParser::read_header(Block block, std::uint64_t position) {
-  if (is_zero(block)) {
+  if (is_tar_zeros(block)) {
     if (has_local_) {
       throw damage("it ends after an extension header, before the member that the header describes");
     }
@@ -235,10 +249,33 @@ void TarParser::read_pax(std::string_view records, Overrides& overrides) {
   }
 }
 
+bool TarReader::has_other_archive() {
+  has_zeros_ = true;
+  while (data_.size() - position_ >= kTarBlock) {
+    const Block block = data_.subspan(position_).first<kTarBlock>();
+    if (!is_tar_zeros(block)) {
+      if (ignores_zeros_) {
+        parser_.begin_archive();
+        return true;
+      }
+      if (is_tar_header(block)) {
+        end_.ignored = position_;
+      }
+      break;
+    }
+    position_ += kTarBlock;
+  }
+  position_ = data_.size();
+  return false;
+}
+
 bool TarReader::next(TarMember& member) {
   for (;;) {
     const std::size_t left = data_.size() - position_;
     if (left == 0 && !is_cut_ && !parser_.expects_member()) {
+      if (position_ != 0 && !has_zeros_) {
+        end_.without_zeros = position_;
+      }
       return false;
     }
     if (left < kTarBlock) {
@@ -248,9 +285,12 @@ bool TarReader::next(TarMember& member) {
     }
     const TarParser::Step step = parser_.read_header(data_.subspan(position_).first<kTarBlock>(), position_);
     if (step.kind == TarParser::DataKind::kEnd) {
-      position_ = data_.size();
+      if (has_other_archive()) {
+        continue;
+      }
       return false;
     }
+    has_zeros_ = false;
     position_ += kTarBlock;
     const std::size_t room = data_.size() - position_;
     if (step.size > room) {

@@ -26,6 +26,18 @@ constexpr std::uint64_t tar_padding(std::uint64_t size) noexcept { return (kTarB
 // The error for data that ends before the archive does.
 Error tar_ends_early(const std::string& detail);
 
+bool is_tar_zeros(std::span<const std::uint8_t, kTarBlock> block) noexcept;
+// Whether a block that is not zeros is a header: its checksum is right.
+bool is_tar_header(std::span<const std::uint8_t, kTarBlock> block) noexcept;
+
+// What was unusual about the end of an archive that was read completely. All readers warn of it.
+struct TarEnd {
+  std::optional<std::uint64_t> without_zeros;  // the data ended at this byte, where a header or the end was due
+  std::optional<std::uint64_t> ignored;        // another archive begins at this byte
+};
+// The text of the warning; empty if the end was as usual.
+std::string describe_tar_end(const TarEnd& end);
+
 // Parses headers one after the other, independent of where their bytes come from.
 class TarParser {
  public:
@@ -43,6 +55,8 @@ class TarParser {
 
   // `position` is the block's place in the archive, for messages.
   Step read_header(std::span<const std::uint8_t, kTarBlock> block, std::uint64_t position);
+  // Forgets what holds for the rest of an archive: another one follows behind its end.
+  void begin_archive() { global_ = {}; }
   void read_extension(std::span<const std::uint8_t> data);
   // As bytes of the archive, mostly UTF-8. Valid until the next header is read.
   std::string& name() noexcept { return name_; }
@@ -77,13 +91,23 @@ struct TarMember {
 // The members of an archive in memory, which must outlive this.
 class TarReader {
  public:
-  explicit TarReader(std::span<const std::uint8_t> data) noexcept : data_(data) {}
+  // With `ignores_zeros`, archives that follow each other are read as one.
+  TarReader(std::span<const std::uint8_t> data, bool ignores_zeros) noexcept
+      : data_(data), ignores_zeros_(ignores_zeros) {}
 
   // Reads the next member; false at the end. The data may also end where a header would be.
   bool next(TarMember& member);
+  // After `next` has returned false.
+  const TarEnd& end() const noexcept { return end_; }
 
  private:
+  // At zeros: moves behind them, to the next archive, if there is one and it is to be read.
+  bool has_other_archive();
+
   std::span<const std::uint8_t> data_;
+  bool ignores_zeros_;
+  bool has_zeros_ = false;  // the last block was zeros
+  TarEnd end_;
   std::size_t position_ = 0;
   bool is_cut_ = false;  // in the padding behind the last member
   TarParser parser_;

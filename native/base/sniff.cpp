@@ -57,7 +57,6 @@ constexpr std::array kSignatures = {
     // others that are met in their place
     Signature{"PDF", 0, "%PDF"sv},
     Signature{"a Git LFS pointer", 0, "version https://git-lfs"sv},
-    Signature{"JSON", 0, "{"sv},
     Signature{"BMP", 0, "BM"sv},
 };
 
@@ -68,12 +67,15 @@ constexpr std::array kRiffForms = {
     Signature{"AVI", 8, "AVI "sv},
 };
 
-// Text, whose case does not matter.
-constexpr std::array kMarkup = {
+// Text, whose case does not matter, after a byte-order mark and white space: what servers send instead of a file.
+constexpr std::array kTexts = {
     Signature{"HTML", 0, "<!doctype html"sv},
     Signature{"HTML", 0, "<html"sv},
     Signature{"XML", 0, "<?xml"sv},
+    Signature{"XML", 0, "<error"sv},  // of object stores
     Signature{"SVG", 0, "<svg"sv},
+    Signature{"JSON", 0, "{"sv},
+    Signature{"JSON", 0, "["sv},
 };
 
 constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
@@ -106,7 +108,7 @@ std::string_view remedy_for(std::string_view format) noexcept {
   if (std::find(kCompressed.begin(), kCompressed.end(), format) != kCompressed.end()) {
     return "; decompress it first";
   }
-  if (format == "HTML" || format == "XML") {
+  if (format == "HTML" || format == "XML" || format == "JSON") {
     return "; see what the server said";
   }
   return format == "a Git LFS pointer" ? "; fetch the file with `git lfs pull`" : "";
@@ -135,8 +137,10 @@ std::string_view sniff_format(std::span<const std::uint8_t> data) noexcept {
     }
     return "RIFF";
   }
-  for (const Signature& tag : kMarkup) {
-    if (begins_as_text(bytes, tag)) {
+  const std::string_view unmarked = bytes.substr(bytes.starts_with("\xef\xbb\xbf") ? 3 : 0);
+  const std::string_view text = unmarked.substr(std::min(unmarked.find_first_not_of(" \t\r\n"), unmarked.size()));
+  for (const Signature& tag : kTexts) {
+    if (begins_as_text(text, tag)) {
       return tag.format;
     }
   }

@@ -27,7 +27,7 @@ would cost threads that iterate in parallel more than the reading itself.)";
 
 constexpr const char* kStreamDoc = R"(Iterates over the regular files of a tar archive that is read from a stream: name, data.
 
-Never reads beyond the end of the member that it returned last.)";
+Never reads beyond the end of the member that it returned last; after the last one, it reads the zeros that follow.)";
 
 // Members read ahead at first and at most; the number doubles in between. Reading a header takes about 50 ns, and
 // making the Python objects about 300 ns. Handing over the GIL takes 5 to 50 us, so it is released for batches that
@@ -50,6 +50,17 @@ nb::object text_of(const std::string& name) {
   return nb::steal(text);
 }
 
+// Warns if the end of the archive was unusual. Throws if the user has made warnings errors.
+void warn_of(const TarEnd& end, const std::string& source) {
+  const std::string text = describe_tar_end(end);
+  if (text.empty()) {
+    return;
+  }
+  if (PyErr_WarnEx(PyExc_UserWarning, (source + " " + text).c_str(), 1) != 0) {
+    throw nb::python_error();
+  }
+}
+
 nb::object pair_of(const std::string& name, const nb::object& data) {
   const nb::object text = text_of(name);
   return nb::steal(PyTuple_Pack(2, text.ptr(), data.ptr()));
@@ -57,10 +68,10 @@ nb::object pair_of(const std::string& name, const nb::object& data) {
 
 class TarMembers {
  public:
-  explicit TarMembers(const nb::object& data)
+  TarMembers(const nb::object& data, bool ignores_zeros)
       : held_(std::in_place, data, false, "src"),
         view_(bytes_view(data, *held_)),
-        reader_({held_->data(), held_->size()}) {}
+        reader_({held_->data(), held_->size()}, ignores_zeros) {}
 
   // Null at the end.
   nb::object next() {
@@ -70,6 +81,10 @@ class TarMembers {
     if (at_ == count_) {
       if (failure_) {
         std::rethrow_exception(std::exchange(failure_, nullptr));
+      }
+      if (held_) {
+        const std::string source = name_of_bytes(held_->data());
+        warn_of(std::exchange(end_, {}), source);
       }
       return {};
     }
@@ -119,6 +134,9 @@ class TarMembers {
         ++count_;
       }
       is_over_ = count_ < batch_.size();
+      if (is_over_) {
+        end_ = reader_.end();
+      }
     } catch (Error& error) {
       error.source = name_of_bytes(held_->data());
       failure_ = std::current_exception();
@@ -144,12 +162,14 @@ class TarMembers {
   std::size_t at_ = 0;
   std::size_t count_ = 0;
   bool is_over_ = false;  // nothing is left to read
+  TarEnd end_;            // not yet warned of
   std::exception_ptr failure_;
 };
 
 class TarStream {
  public:
-  explicit TarStream(const nb::object& stream) : read_(stream.attr("read")), source_(name_of(stream)) {}
+  TarStream(const nb::object& stream, bool ignores_zeros)
+      : read_(stream.attr("read")), source_(name_of(stream)), ignores_zeros_(ignores_zeros) {}
 
   // Null at the end.
   nb::object next() {
@@ -175,20 +195,27 @@ class TarStream {
 
  private:
   nb::object advance() {
-    for (;;) {
-      const auto behind = static_cast<std::size_t>(padding_);
-      const nb::object piece = fetch(behind + kTarBlock, position_ == 0);
-      const std::span<const std::uint8_t> bytes = span_of(piece);
-      if (bytes.empty()) {
+    for (nb::object piece = fetch_header();; piece = fetch_header()) {
+      if (span_of(piece).empty()) {
+        if (position_ != 0) {
+          warn_of({.without_zeros = position_, .ignored = {}}, source_);
+        }
         return {};
       }
-      position_ += behind;
-      const TarParser::Step step = parser_.read_header(bytes.subspan(behind).first<kTarBlock>(), position_);
+      TarParser::Step step = parser_.read_header(block_of(piece), position_);
+      if (step.kind == TarParser::DataKind::kEnd) {
+        piece = pass_zeros();
+        if (!piece.is_valid()) {
+          return {};
+        }
+        parser_.begin_archive();
+        step = parser_.read_header(block_of(piece), position_);
+      }
       position_ += kTarBlock + step.size;
       padding_ = tar_padding(step.size);
       switch (step.kind) {
-        case TarParser::DataKind::kEnd:
-          return {};
+        case TarParser::DataKind::kEnd:  // there were no zeros
+          break;
         case TarParser::DataKind::kMember:
           return pair_of(parser_.name(), fetch_all(step.size));
         case TarParser::DataKind::kExtension:
@@ -202,6 +229,45 @@ class TarStream {
           }
           break;
       }
+    }
+  }
+
+  // The next header, in a piece that ends with it; empty if the data ends where it would begin.
+  nb::object fetch_header() {
+    const auto behind = static_cast<std::size_t>(std::exchange(padding_, 0));
+    const bool may_be_empty = !parser_.expects_member();
+    nb::object piece = read_bytes(behind + kTarBlock);
+    if (span_of(piece).size() == behind && may_be_empty) {
+      position_ += behind;
+      // Either the data has ended, or this was a short read.
+      return behind == 0 ? piece : fetch(kTarBlock, true);
+    }
+    check_size(piece, behind + kTarBlock);
+    position_ += behind;
+    return piece;
+  }
+
+  // Behind the first block of zeros: the first header of another archive; invalid if there is none to read.
+  nb::object pass_zeros() {
+    for (position_ += kTarBlock;; position_ += kTarBlock) {
+      if (PyErr_CheckSignals() != 0) {  // the stream may be endless
+        throw nb::python_error();
+      }
+      nb::object piece = read_bytes(kTarBlock);
+      if (span_of(piece).size() < kTarBlock) {  // what follows is no archive
+        return {};
+      }
+      check_size(piece, kTarBlock);
+      if (is_tar_zeros(block_of(piece))) {
+        continue;
+      }
+      if (ignores_zeros_) {
+        return piece;
+      }
+      if (is_tar_header(block_of(piece))) {
+        warn_of({.without_zeros = {}, .ignored = position_}, source_);
+      }
+      return {};
     }
   }
 
@@ -220,6 +286,14 @@ class TarStream {
 
   // Exactly `size` bytes, or none if `may_be_empty`.
   nb::object fetch(std::uint64_t size, bool may_be_empty) {
+    nb::object piece = read_bytes(size);
+    if (!may_be_empty || !span_of(piece).empty()) {
+      check_size(piece, size);
+    }
+    return piece;
+  }
+
+  nb::object read_bytes(std::uint64_t size) {
     nb::object piece = read_(size);
     if (!nb::isinstance<nb::bytes>(piece)) {
       const nb::object copied = nb::steal(PyBytes_FromObject(piece.ptr()));
@@ -232,9 +306,13 @@ class TarStream {
       }
       piece = copied;
     }
+    return piece;
+  }
+
+  void check_size(const nb::object& piece, std::uint64_t size) const {
     const std::span<const std::uint8_t> bytes = span_of(piece);
-    if (bytes.size() == size || (bytes.empty() && may_be_empty)) {
-      return piece;
+    if (bytes.size() == size) {
+      return;
     }
     const std::string numbers = std::to_string(bytes.size()) + " bytes where " + std::to_string(size) +
                                 " were asked for, at byte " + std::to_string(position_);
@@ -243,6 +321,10 @@ class TarStream {
     }
     throw tar_ends_early("The stream gave " + numbers + "; if it has more, wrap it in io.BufferedReader" +
                          (position_ == 0 ? describe_beginning(bytes) : ""));
+  }
+
+  static std::span<const std::uint8_t, kTarBlock> block_of(const nb::object& piece) noexcept {
+    return span_of(piece).last<kTarBlock>();
   }
 
   static std::span<const std::uint8_t> span_of(const nb::object& bytes) noexcept {
@@ -262,6 +344,7 @@ class TarStream {
 
   nb::object read_;
   std::string source_;
+  bool ignores_zeros_;
   TarParser parser_;
   std::uint64_t position_ = 0;
   std::uint64_t padding_ = 0;
@@ -272,7 +355,7 @@ class TarStream {
 template <class T>
 class Iterator {
  public:
-  explicit Iterator(const nb::object& source) : items_(source) {}
+  Iterator(const nb::object& source, bool ignores_zeros) : items_(source, ignores_zeros) {}
 
   nb::object next() {
     const Turn turn(is_in_use_);
@@ -333,7 +416,7 @@ void register_iterator(nb::module_& module, const char* name, const char* doc, c
       {0, nullptr},
   };
   nb::class_<Iterator<T>>(module, name, nb::type_slots(slots), nb::is_weak_referenceable(), doc)
-      .def(nb::init<const nb::object&>(), nb::sig(init))
+      .def(nb::init<const nb::object&, bool>(), "src"_a, "ignore_zeros"_a = false, nb::sig(init))
       .def("__iter__", [](nb::handle self) { return self; }, nb::sig("def __iter__(self) -> typing.Self"))
       .def("__next__", &Iterator<T>::next, nb::sig(next));
 }
@@ -343,9 +426,9 @@ void register_iterator(nb::module_& module, const char* name, const char* doc, c
 void register_tar(nb::module_& module) {
   register_iterator<TarMembers>(
       module, "TarMembers", kMembersDoc,
-      "def __init__(self, src: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any]) -> None",
+      "def __init__(self, src: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any], ignore_zeros: bool = False) -> None",
       "def __next__(self) -> tuple[str, memoryview]");
-  register_iterator<TarStream>(module, "TarStream", kStreamDoc, "def __init__(self, src: typing.Any) -> None",
+  register_iterator<TarStream>(module, "TarStream", kStreamDoc, "def __init__(self, src: typing.Any, ignore_zeros: bool = False) -> None",
                                "def __next__(self) -> tuple[str, bytes]");
 }
 

@@ -12,7 +12,7 @@
 namespace {
 
 void read_members(std::span<const std::uint8_t> data) {
-  spdl::TarReader reader(data);
+  spdl::TarReader reader(data, true);
   spdl::TarMember member;
   std::size_t end = 0;
   while (reader.next(member)) {

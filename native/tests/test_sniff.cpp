@@ -43,6 +43,16 @@ TEST_CASE("markup is recognised in either case") {
   CHECK(sniff_format(bytes_of("<SVG "sv)) == "SVG");
 }
 
+TEST_CASE("text may begin with a byte-order mark and white space") {
+  CHECK(sniff_format(bytes_of("\r\n\t <html>"sv)) == "HTML");
+  CHECK(sniff_format(bytes_of("\xef\xbb\xbf<?xml "sv)) == "XML");
+  CHECK(sniff_format(bytes_of("<Error><Code>"sv)) == "XML");
+  CHECK(sniff_format(bytes_of("\xef\xbb\xbf\n {"sv)) == "JSON");
+  CHECK(sniff_format(bytes_of("[1]"sv)) == "JSON");
+  CHECK(sniff_format(bytes_of("\xef\xbb\xbf"sv)).empty());
+  CHECK(sniff_format(bytes_of("   "sv)).empty());
+}
+
 TEST_CASE("what to do stands behind what it looks like") {
   CHECK(describe_beginning(bytes_of("\x1f\x8b\x08"sv)) == "; it looks like gzip; decompress it first");
   CHECK(describe_beginning(bytes_of("<html>"sv)) == "; it looks like HTML; see what the server said");

@@ -39,9 +39,9 @@ void add(File& file, const std::string& name, const std::string& data, char type
   file.resize(file.size() + tar_padding(data.size()));
 }
 
-std::vector<std::string> names_in(const File& file) {
+std::vector<std::string> names_in(const File& file, bool ignores_zeros = false) {
   std::vector<std::string> names;
-  TarReader reader(file);
+  TarReader reader(file, ignores_zeros);
   TarMember member;
   while (reader.next(member)) {
     names.push_back(member.name);
@@ -57,7 +57,7 @@ TEST_CASE("regular files are found, and where their data is") {
   add(file, "folder/", "", '5');
   add(file, "folder/b", std::string(600, 'x'));
   file.resize(file.size() + 2 * kTarBlock);
-  TarReader reader(file);
+  TarReader reader(file, false);
   TarMember member;
   REQUIRE(reader.next(member));
   CHECK(member.name == "a.txt");
@@ -79,6 +79,25 @@ TEST_CASE("a PAX record replaces the name") {
   add(file, "header", "22 path=a longer name\n", 'x');
   add(file, "short", "1");
   CHECK(names_in(file) == std::vector<std::string>{"a longer name"});
+}
+
+TEST_CASE("archives behind the first one are told or read") {
+  File file;
+  add(file, "a", "1");
+  const std::size_t end = file.size();
+  TarReader cut(file, false);
+  TarMember member;
+  REQUIRE(cut.next(member));
+  CHECK_FALSE(cut.next(member));
+  CHECK(cut.end().without_zeros == end);
+  file.resize(end + 3 * kTarBlock);
+  add(file, "b", "2");
+  TarReader first(file, false);
+  REQUIRE(first.next(member));
+  CHECK_FALSE(first.next(member));
+  CHECK(first.end().ignored == end + 3 * kTarBlock);
+  CHECK_FALSE(first.end().without_zeros);
+  CHECK(names_in(file, true) == std::vector<std::string>{"a", "b"});
 }
 
 TEST_CASE("an archive cut at any place gives members or an error, never more") {

@@ -48,14 +48,16 @@ class StoredObject:
 
 
 class MemoryStore:
-    """Objects in memory: ``list``, ``read`` and ``put``, as a remote store has them. Counts reads."""
+    """Objects in memory: ``list``, ``read`` and ``put``, as a remote store has them. Records what it is asked."""
 
     def __init__(self, objects: Mapping[str, bytes]) -> None:
         self.objects = dict(objects)
         self.versions = dict.fromkeys(self.objects, 1)
         self.reads: list[tuple[str, int, int]] = []
+        self.listings: list[str] = []
 
     def list(self, pattern: str, /) -> list[StoredObject]:
+        self.listings.append(pattern)
         names = fnmatch.filter(self.objects, pattern)
         return [StoredObject(name, len(self.objects[name]), f"v{self.versions[name]}") for name in names]
 

@@ -1,6 +1,7 @@
 """``TarIndex`` of shards in a store: what is asked of it, and where the index is kept."""
 
 import pickle
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -78,3 +79,33 @@ def test_large_files_of_a_store_are_not_read(tmp_path: Path) -> None:
     index = TarIndex.build(store)
     assert index[0]["txt"] == b"end"
     assert sum(length for _, _, length in store.reads[:2]) < 5 << 20
+
+
+def test_requests_are_few(tmp_path: Path) -> None:
+    """For a hundred shards: two listings, one read of each; the next time, two listings and one read of the index."""
+    paths = write_shards(tmp_path, [2] * 100)
+    store = MemoryStore({f"train/{path.name}": path.read_bytes() for path in paths})
+    names = "train/shard-{000000..000099}.tar"
+    index = TarIndex.of(store, names)
+    assert len(store.listings) == 2
+    assert sorted(path for path, _, _ in store.reads) == sorted(store.objects.keys() - {index.path})
+    assert sum(length for _, _, length in store.reads) == sum(path.stat().st_size for path in paths)
+    store.reads.clear()
+    store.listings.clear()
+    again = TarIndex.of(store, names)
+    assert (len(store.listings), len(store.reads)) == (2, 1)
+    store.reads.clear()
+    assert len(list(again)) == 200
+    assert len(store.reads) == 200
+    assert sum(length for _, _, length in store.reads) == sum(again.locate(number).length for number in range(200))
+
+
+def test_an_archive_is_read_once_while_it_is_indexed() -> None:
+    """No byte twice, however the headers lie in the windows; what is larger than a window is passed over."""
+    files = [(f"{number:05}.bin", bytes(number * 997)) for number in range(150)]
+    data = tar_of([*files, ("large.bin", bytes(5 << 20)), ("last.bin", b"x")])
+    store = MemoryStore({"a.tar": data})
+    assert len(TarIndex.build(store)) == 152
+    places = sorted((start, start + length) for _, start, length in store.reads)
+    assert all(stop <= start for (_, stop), (start, _) in pairwise(places))
+    assert len(places) <= 5

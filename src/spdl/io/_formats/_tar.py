@@ -17,11 +17,11 @@ class SupportsRead(Protocol):
 
 
 @overload
-def iter_tarfile(src: SupportsRead) -> Iterator[tuple[str, bytes]]: ...
+def iter_tarfile(src: SupportsRead, *, ignore_zeros: bool = False) -> Iterator[tuple[str, bytes]]: ...
 @overload
-def iter_tarfile(src: "Buffer | NDArray[Any]") -> Iterator[tuple[str, memoryview]]: ...
+def iter_tarfile(src: "Buffer | NDArray[Any]", *, ignore_zeros: bool = False) -> Iterator[tuple[str, memoryview]]: ...
 def iter_tarfile(
-    src: "Buffer | NDArray[Any] | SupportsRead",
+    src: "Buffer | NDArray[Any] | SupportsRead", *, ignore_zeros: bool = False
 ) -> Iterator[tuple[str, memoryview]] | Iterator[tuple[str, bytes]]:
     """Iterate over the regular files of a tar archive. Experimental.
 
@@ -29,8 +29,10 @@ def iter_tarfile(
 
     Args:
         src: Archive: a contiguous buffer, or an object with ``read(size)``. A stream is not read beyond
-            the end of the last member that was yielded, and must return as many bytes as requested
-            (wrap other streams in ``io.BufferedReader``).
+            the end of the member that was yielded last, except for the zeros behind the last one, and must return as
+            many bytes as requested (wrap other streams in ``io.BufferedReader``).
+        ignore_zeros: Whether to read on behind the zeros that end an archive, as ``tar --ignore-zeros`` does: for
+            archives that were joined with ``cat``. Otherwise a ``UserWarning`` says where an ignored archive begins.
 
     Returns:
         An iterator of ``(name, data)``, in the order of the archive. Names are unchanged, so they may be
@@ -45,8 +47,10 @@ def iter_tarfile(
         TypeError: ``src`` is neither a buffer nor a stream, or ``read`` does not return bytes.
         ArchiveError: Raised while iterating, after all previous members were yielded: a header is damaged, a member is
             a sparse file, the source is not a tar archive (the message says what it looks like), or it ends early
-            (``Failed to fetch data.``). A buffer may lack the final blocks of zeros, which some writers omit; a stream
-            may not, because its end may be a lost connection.
+            (``Failed to fetch data.``).
+
+    The final blocks of zeros may be missing, because some writers omit them. A ``UserWarning`` after the last member
+    says so: the archive may have been longer.
 
     The headers in a buffer are read ahead, without the GIL if there are many. Those in a stream are read one at a time.
     """
@@ -57,5 +61,5 @@ def iter_tarfile(
             raise TypeError(
                 f"src must be a contiguous buffer or have a method read(size), got {type(src).__name__}"
             ) from None
-        return _native.core.TarStream(src)
-    return _native.core.TarMembers(src)  # type: ignore[arg-type]  # it is a buffer
+        return _native.core.TarStream(src, bool(ignore_zeros))
+    return _native.core.TarMembers(src, bool(ignore_zeros))  # type: ignore[arg-type]  # it is a buffer

@@ -50,11 +50,16 @@ class ShardStream(StreamShare):
         num_samples: Number of samples per rank and epoch, of all its workers together. ``None``: all samples.
         open_shard: Function from a name to an object with ``read(size)`` and, optionally, ``close()``. ``None``: local
             files, and URLs (``s3://``, ``gs://``, ``az://``, ``https://``), which need ``spdl-native[remote]``.
+        ignore_zeros: Whether to read archives that were joined with ``cat``, as ``tar --ignore-zeros`` does. Otherwise
+            a ``UserWarning`` says that all but the first are ignored.
 
     Raises:
         TypeError: A number is not an integer, or a shard is not a name.
         ValueError: There are fewer archives than ranks, or a number is out of range. While iterating: there are fewer
             archives than workers of all ranks.
+
+    The complete samples of an archive that is cut off or damaged are yielded before the error. If only the zeros at its
+    end are missing, a ``UserWarning`` says so.
 
     Use one iterator at a time: ``state_dict()`` returns the position of the newest one. Resuming from a state reads the
     current archive again from its start, and drops the samples that were already yielded.
@@ -70,6 +75,7 @@ class ShardStream(StreamShare):
         world_size: int = 1,
         num_samples: int | None = None,
         open_shard: Callable[[str], _Stream] | None = None,
+        ignore_zeros: bool = False,
     ) -> None:
         from spdl.source._braces import expand_braces
         from spdl.source._urls import is_url
@@ -85,6 +91,7 @@ class ShardStream(StreamShare):
         self._seed = None if seed is None else as_int("seed", seed)
         self._epoch = as_int("epoch", epoch)
         self._open: Callable[[str], _Stream] = open_shard or _open_named
+        self._ignore_zeros = bool(ignore_zeros)
         #: Number of samples yielded, archives finished, and samples yielded from the next archive.
         self._start = self._at = (0, 0, 0)
 
@@ -171,7 +178,7 @@ class ShardStream(StreamShare):
         try:
             source = unpacked(stream, shard)
             reader = _InOrder(source, shard)
-            yield from _grouped(reader, shard)
+            yield from _grouped(reader, shard, self._ignore_zeros)
         finally:
             if (close := getattr(stream, "close", None)) is not None:
                 close()
@@ -247,7 +254,12 @@ class _InOrder:
     def __call__(self, position: int, length: int) -> bytes:
         while self._position < position:
             if not self._take(min(position - self._position, _LARGEST_READ)):
-                return b""
+                raise ShardError(
+                    f"cannot read the tar archive {self._path!r}: it ends early, at byte {self._position}, in a file "
+                    f"that is skipped and ends at byte {position}",
+                    shard=self._path,
+                    offset=self._position,
+                )
         data = self._take(min(length, _LARGEST_READ))
         if len(data) == length or not data:
             return data
@@ -271,34 +283,53 @@ class _InOrder:
         return bytes(data)
 
 
-def _grouped(read: _InOrder, path: str) -> Iterator[dict[str, Any]]:
-    """Group the files of an archive into samples."""
+def _grouped(read: _InOrder, path: str, ignore_zeros: bool) -> Iterator[dict[str, Any]]:
+    """Group the files of an archive into samples. The samples before an error come first, if they are complete."""
+    headers = TarHeaders(read, None, path, BLOCK, ignore_zeros=ignore_zeros)
     sample: dict[str, Any] = {}
-    for member in TarHeaders(read, None, path, BLOCK):
-        divided = divide_name(member.name)
-        if divided is None:
-            continue
-        key, extension = divided
-        if sample and sample["__key__"] != key:
-            yield sample
+    part, usual = 0, set[str]()  # of which archive the sample is, and the extensions of the one before it
+    failure: Exception | None = None
+    try:
+        for member in headers:
+            divided = divide_name(member.name)
+            if divided is None:
+                continue
+            key, extension = divided
+            if sample and (sample["__key__"], part) != (key, member.part):
+                usual = set(sample)
+                yield sample
+                sample = {}
+            if not sample:
+                sample = {"__key__": key, "__url__": path}
+                part = member.part
+            if extension in sample:
+                raise ShardError(
+                    f"cannot read {path!r}: sample {key!r} has two files with the extension {extension!r}, the second "
+                    f"at byte {member.offset}",
+                    shard=path,
+                    offset=member.offset,
+                )
+            headers.due = member.name
+            data = read(member.offset, member.size) if member.size else b""
+            if len(data) != member.size:
+                raise ShardError(
+                    f"cannot read the tar archive {path!r}: it ends early, at byte {member.offset + len(data)}, in "
+                    f"{member.name!r}, which has {member.size} bytes",
+                    shard=path,
+                    offset=member.offset + len(data),
+                )
+            sample[extension] = data
+    except Exception as error:  # noqa: BLE001  # it is raised again
+        failure = error
+        due = None if headers.due is None else divide_name(headers.due)
+        # A sample may be cut off between two of its files.
+        is_complete = usual <= set(sample) if due is None else due[0] != sample.get("__key__")
+        if not is_complete:
             sample = {}
-        if not sample:
-            sample = {"__key__": key, "__url__": path}
-        if extension in sample:
-            raise ShardError(
-                f"cannot read {path!r}: sample {key!r} has two files with the extension {extension!r}, the second at "
-                f"byte {member.offset}",
-                shard=path,
-                offset=member.offset,
-            )
-        data = read(member.offset, member.size) if member.size else b""
-        if len(data) != member.size:
-            raise ShardError(
-                f"cannot read the tar archive {path!r}: it ends early, at byte {member.offset + len(data)}, in "
-                f"{member.name!r}, which has {member.size} bytes",
-                shard=path,
-                offset=member.offset + len(data),
-            )
-        sample[extension] = data
     if sample:
         yield sample
+    if failure is not None:
+        try:
+            raise failure
+        finally:
+            failure = None  # its traceback has this frame

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import warnings
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -52,10 +51,10 @@ class FoundShards:
     store: RangeStore | None  #: the store that has them; ``None``: local files
     patterns: tuple[str, ...]  #: patterns by which they were found
 
-    def default_name(self) -> str:
+    def default_name(self, ignore_zeros: bool) -> str:
         """Default path of the index: beside the first archive."""
         folder = self.files[0].path[: self.files[0].path.rfind("/") + 1]
-        names = [os.path.basename(pattern) for pattern in self.patterns]
+        names = [os.path.basename(pattern) for pattern in self.patterns] + ["ignore_zeros"] * ignore_zeros
         return f"{folder}.spdl-{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:12]}.tarindex"
 
 
@@ -141,7 +140,7 @@ def divide_name(name: str) -> tuple[str, str] | None:
     return None if divided is None else (divided[1], divided[2].lower())
 
 
-def _scan(file: StoredFile, store: RangeStore, window: int) -> TarTable:
+def _scan(file: StoredFile, store: RangeStore, window: int, ignore_zeros: bool) -> TarTable:
     """Read the headers of an archive.
 
     Raises:
@@ -152,18 +151,18 @@ def _scan(file: StoredFile, store: RangeStore, window: int) -> TarTable:
         return bytes(store.read(FilePart(file.path, position, length, file.etag)))
 
     found = TarTable(file)
-    headers = TarHeaders(read, file.size, file.path, window)
-    key, own = None, set[str]()  # key of the current sample, and its extensions
+    headers = TarHeaders(read, file.size, file.path, window, ignore_zeros=ignore_zeros)
+    current, own = None, set[str]()  # archive and key of the current sample, and its extensions
     num_other = 0
     for member in headers:
         divided = divide_name(member.name)
         if divided is None:
             num_other += 1
             continue
-        if divided[0] != key:
-            key, own = divided[0], set(_RESERVED)
+        key, extension = divided
+        if (member.part, key) != current:
+            current, own = (member.part, key), set(_RESERVED)
             found.begin(key)
-        extension = divided[1]
         if extension in own:
             raise ShardError(
                 f"cannot index {file.path!r}: sample {key!r} has two files with the extension {extension!r}, the "
@@ -176,21 +175,19 @@ def _scan(file: StoredFile, store: RangeStore, window: int) -> TarTable:
     found.skipped = dict(sorted(headers.skipped.items()))
     if num_other:
         found.skipped["without sample"] = num_other
-    if not headers.has_end:
-        warnings.warn(
-            f"{file.path!r} ends at byte {file.size} without the zeros that end a tar archive: it may have been longer",
-            stacklevel=2,
-        )
     return found
 
 
-def build_index(shards: FoundShards, num_threads: int, known: Callable[[StoredFile], TarTable | None]) -> bytes:
+def build_index(
+    shards: FoundShards, num_threads: int, known: Callable[[StoredFile], TarTable | None], *, ignore_zeros: bool
+) -> bytes:
     """Read the headers of all archives, and return the contents of their index file.
 
     Args:
         shards: The archives.
         num_threads: Number of archives to read at a time.
         known: Function that returns the contents of an archive if they are already known.
+        ignore_zeros: Whether to read archives that were joined.
 
     Raises:
         ShardError: An archive is damaged. Raised without waiting for the others.
@@ -200,16 +197,20 @@ def build_index(shards: FoundShards, num_threads: int, known: Callable[[StoredFi
     store = shards.store or LocalFiles()
     window = _LOCAL_WINDOW if shards.store is None else _STORE_WINDOW
     with ThreadPoolExecutor(min(num_threads, len(shards.files)), "spdl-index") as pool:
-        begun = [pool.submit(lambda file: known(file) or _scan(file, store, window), file) for file in shards.files]
+
+        def read(file: StoredFile) -> TarTable:
+            return known(file) or _scan(file, store, window, ignore_zeros)
+
+        begun = [pool.submit(read, file) for file in shards.files]
         try:
             tables = [each.result() for each in begun]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return encode_tables(tables, is_local=shards.store is None)
+    return encode_tables(tables, is_local=shards.store is None, ignore_zeros=ignore_zeros)
 
 
-def encode_tables(tables: Sequence[TarTable], *, is_local: bool) -> bytes:
+def encode_tables(tables: Sequence[TarTable], *, is_local: bool, ignore_zeros: bool = False) -> bytes:
     """Return the contents of the index file of these archives."""
     extensions = {name: number for number, name in enumerate(sorted({each for of in tables for each in of.extensions}))}
     rows: list[list[Any]] = []
@@ -227,7 +228,7 @@ def encode_tables(tables: Sequence[TarTable], *, is_local: bool) -> bytes:
     kinds = (extensions[name] for of in tables for name in of.extensions)
     return encode_index(
         KIND,
-        {"shards": rows, "extensions": list(extensions)},
+        {"shards": rows, "extensions": list(extensions), "ignore_zeros": ignore_zeros},
         {
             "first_files": as_column(first_files, first_files[-1]),
             "blocks": joined([of.blocks for of in tables]),

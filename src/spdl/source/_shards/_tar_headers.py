@@ -7,12 +7,13 @@ specify, tarfile of the standard library.
 
 from __future__ import annotations
 
-import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from spdl.source._errors import CompressedShardError, ShardError
+from spdl.source._sniff import compression_of, describe_beginning
 
 __all__ = ["BLOCK", "TarHeaders", "TarMember"]
 
@@ -21,6 +22,8 @@ BLOCK: Final = 512
 #: to exhaust memory.
 _LARGEST_EXTENSION: Final = 16 << 20
 _ZEROS: Final = bytes(BLOCK)
+#: End of the prefix, the last part of the name in a header.
+_NAME_END: Final = 500
 _REGULAR: Final = b"0\x007"
 #: Links, devices, directories and pipes: no data follows them, whatever size their header has.
 _WITHOUT_DATA: Final = {
@@ -31,14 +34,6 @@ _WITHOUT_DATA: Final = {
     ord("5"): "directory",
     ord("6"): "pipe",
 }
-#: First bytes of compressed files.
-_COMPRESSED: Final = {
-    b"\x1f\x8b": "gzip",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\x00": "xz",
-    b"\x28\xb5\x2f\xfd": "Zstandard",
-    b"\x04\x22\x4d\x18": "LZ4",
-}
 
 
 class TarMember(NamedTuple):
@@ -47,47 +42,71 @@ class TarMember(NamedTuple):
     name: str
     offset: int  #: of its data
     size: int
+    part: int  #: number of archives before this one, if several were joined
 
 
 class TarHeaders:
     """The regular files of one archive, in its order. Can be iterated once.
 
+    A ``UserWarning`` after the last file says if the zeros are missing that mark the end, or if another archive follows
+    them and is ignored. A file that is cut off between its data and the next header, in the padding, is an error.
+
     Args:
         read: Function that returns ``length`` bytes from a position on; fewer only at the end of the archive.
-        size: Size of the archive, in bytes; ``None``: unknown, so the archive must end with zeros.
+        size: Size of the archive, in bytes; ``None``: unknown.
         path: Name of the archive, for messages.
         window: Number of bytes to read at a time. Data larger than this is skipped without being read.
+        ignore_zeros: Whether to read archives that were joined (``cat a.tar b.tar``), and not only the first.
     """
 
-    def __init__(self, read: Callable[[int, int], bytes], size: int | None, path: str, window: int) -> None:
+    def __init__(
+        self,
+        read: Callable[[int, int], bytes],
+        size: int | None,
+        path: str,
+        window: int,
+        *,
+        ignore_zeros: bool = False,
+    ) -> None:
         self._read = read
-        self._size = sys.maxsize if size is None else size
+        self._size = size
         self._path = path
         self._window = window
+        self._ignore_zeros = ignore_zeros
         self._start = 0
         self._bytes = b""
+        self._part = 0
         self._long_name: str | None = None
         self._global: dict[str, str] = {}
         self._local: dict[str, str] = {}
         #: Number of skipped members, by kind.
         self.skipped: Counter[str] = Counter()
-        #: Whether the archive ends with zeros, as the format requires.
-        self.has_end = False
+        #: Name of the file whose header is read or missing, as far as it is known.
+        self.due: str | None = None
 
     def __iter__(self) -> Iterator[TarMember]:
-        position = 0
-        while position < self._size or position == 0:
-            block = self._get(position, BLOCK, "a header")
+        position = padding = 0
+        has_end = False
+        while block := self._header(position, padding):
+            position += padding
+            padding = 0
             if block == _ZEROS:
                 self._check_nothing_is_due(position)
-                self.has_end = True
-                return
+                has_end = True
+                following = self._pass_zeros(position)
+                if following is None:
+                    break
+                position = following
+                self._part += 1
+                self._global = {}
+                continue
+            has_end = False
             size = self._check(block, position)
             kind = block[156]
             position += BLOCK
             if kind in b"xXgLK":
                 self._read_extension(kind, position, size)
-                position += _padded(size)
+                position, padding = position + size, -size % BLOCK
                 continue
             local, self._local = self._local, {}
             long_name, self._long_name = self._long_name, None
@@ -100,9 +119,10 @@ class TarHeaders:
             stated = local.get("size") or self._global.get("size")
             if stated is not None:
                 size = self._decimal(stated, position)
-            if position + size > self._size:
-                raise self._cut_off(position, f"a member has {size} bytes there")
             name = local.get("path") or long_name or self._global.get("path") or _name_of(block)
+            if self._size is not None and position + size > self._size:
+                self.due = name
+                raise self._cut_off(position, f"a member has {size} bytes there")
             if is_sparse:
                 self.skipped["sparse file"] += 1
             elif kind == 0 and name.endswith("/"):  # a V7 directory
@@ -111,23 +131,73 @@ class TarHeaders:
             elif kind not in _REGULAR:
                 self.skipped["unknown"] += 1
             else:
-                yield TarMember(name, position, size)
-            position += _padded(size)
-        self._check_nothing_is_due(self._size)
+                yield TarMember(name, position, size, self._part)
+            position, padding = position + size, -size % BLOCK
+        if not has_end:
+            warnings.warn(
+                f"{self._path!r} ends at byte {position + padding} without the zeros that end a tar archive: it may "
+                "have been longer",
+                stacklevel=3,
+            )
+
+    def _header(self, position: int, padding: int) -> bytes:
+        """The header behind the padding that begins at a position; empty if the archive ends where it would begin."""
+        self.due = self._local.get("path") or self._long_name
+        found = self._peek(position, padding + BLOCK)
+        is_over = self._size is None or position + padding == self._size
+        if len(found) == padding and position + padding and is_over:
+            self._check_nothing_is_due(position + padding)
+            return b""
+        if len(found) < padding + BLOCK:
+            if not position:
+                self._refuse(found)
+            if len(found) < padding:
+                raise self._cut_off(position, "the padding of a file is missing")
+            cut = found[padding:]
+            if len(cut) >= _NAME_END and cut[156] in _REGULAR:
+                self.due = self.due or _name_of(cut)
+            raise self._cut_off(position + padding, "a header is missing")
+        return found[padding:]
+
+    def _pass_zeros(self, position: int) -> int | None:
+        """The position of the archive that follows the zeros; ``None``: there is none, or it is not to be read."""
+        while len(block := self._peek(position := position + BLOCK, BLOCK)) == BLOCK:
+            if block == _ZEROS:
+                continue
+            if self._ignore_zeros:
+                return position
+            if _has_checksum(block):
+                warnings.warn(
+                    f"{self._path!r} has another archive behind its end, at byte {position}, which is ignored; "
+                    "ignore_zeros=True reads it too",
+                    stacklevel=4,
+                )
+            break
+        return None
+
+    def _peek(self, position: int, length: int) -> bytes:
+        """The bytes at a position; fewer at the end of the archive."""
+        start = position - self._start
+        if start >= 0 and start + length <= len(self._bytes):
+            return self._bytes[start : start + length]
+        # A stream cannot be read twice.
+        found = self._bytes[start:] if start >= 0 else b""
+        wanted = max(length, self._window) - len(found)
+        if self._size is not None:
+            wanted = min(wanted, self._size - position - len(found))
+        if wanted > 0:
+            found += self._read(position + len(found), wanted)
+        self._bytes, self._start = found, position
+        return found[:length]
 
     def _get(self, position: int, length: int, what: str) -> bytes:
-        start = position - self._start
-        if start < 0 or start + length > len(self._bytes):
-            wanted = min(max(length, self._window), self._size - position)
-            self._bytes = self._read(position, wanted) if wanted > 0 else b""
-            self._start, start = position, 0
-        found = self._bytes[start : start + length]
+        found = self._peek(position, length)
         if len(found) < length:
-            raise self._cut_off(position, f"{what} is missing")
+            raise self._cut_off(position, what)
         return found
 
     def _cut_off(self, position: int, what: str) -> ShardError:
-        length = "" if self._size == sys.maxsize else f"It has {self._size} bytes, and "
+        length = "" if self._size is None else f"It has {self._size} bytes, and "
         return ShardError(
             f"cannot read the tar archive {self._path!r}: it ends early. {length}at byte {position} {what}. It was not "
             "written or copied completely: make or copy it again",
@@ -144,36 +214,33 @@ class TarHeaders:
 
     def _check(self, block: bytes, position: int) -> int:
         """Check a header and return its size field."""
-        total = sum(block) - sum(block[148:156]) + 8 * ord(" ")
-        stated = _number(block[148:156])
-        if stated != total:
-            # Some old writers summed signed bytes.
-            signed = total - 256 * sum(byte >= 128 for byte in block[:148] + block[156:])
-            if stated != signed:
-                if position == 0:
-                    self._refuse(block)
-                raise self._damage(position, "its checksum is wrong")
+        if not _has_checksum(block):
+            if position == 0:
+                self._refuse(block)
+                raise ShardError(
+                    f"cannot read {self._path!r}: it is not a tar archive: its first block is not a header (it begins "
+                    f"with {block[:8]!r})",
+                    shard=self._path,
+                    offset=0,
+                )
+            raise self._damage(position, "its checksum is wrong")
         size = _number(block[124:136])
         if size is None:
             raise self._damage(position, "its size is not a number")
         return size
 
-    def _refuse(self, block: bytes) -> None:
-        for start, name in _COMPRESSED.items():
-            if block.startswith(start):
-                raise CompressedShardError(
-                    f"cannot index {self._path!r}: it is compressed as a whole ({name}), so samples cannot be read "
-                    "individually. Read it in order with ShardStream, or decompress it: images and audio in shards are "
-                    "already compressed",
-                    shard=self._path,
-                    offset=0,
-                )
-        raise ShardError(
-            f"cannot read {self._path!r}: it is not a tar archive: its first block is not a header (it begins with "
-            f"{block[:8]!r})",
-            shard=self._path,
-            offset=0,
-        )
+    def _refuse(self, start: bytes) -> None:
+        """Raise if what begins so is known not to be a tar archive."""
+        if (compression := compression_of(start)) is not None:
+            raise CompressedShardError(
+                f"cannot index {self._path!r}: it is compressed as a whole ({compression}), so samples cannot be read "
+                "individually. Read it in order with ShardStream, or decompress it: images and audio in shards are "
+                "already compressed",
+                shard=self._path,
+                offset=0,
+            )
+        if looks := describe_beginning(start):
+            raise ShardError(f"cannot read {self._path!r}: it is not a tar archive{looks}", shard=self._path, offset=0)
 
     def _check_nothing_is_due(self, position: int) -> None:
         if self._local or self._long_name is not None:
@@ -184,7 +251,7 @@ class TarHeaders:
             raise self._damage(
                 position - BLOCK, f"it is an extension of {size} bytes, and {_LARGEST_EXTENSION} are accepted"
             )
-        data = self._get(position, size, "an extension header") if size else b""
+        data = self._get(position, size, "an extension header is missing") if size else b""
         if kind == ord("L"):
             self._long_name = _text(data)
         elif kind == ord("g"):
@@ -213,14 +280,18 @@ class TarHeaders:
 
     def _pass_sparse_map(self, position: int) -> int:
         while True:
-            block = self._get(position, BLOCK, "the map of a sparse file")
+            block = self._get(position, BLOCK, "the map of a sparse file is missing")
             position += BLOCK
             if not block[504]:
                 return position
 
 
-def _padded(size: int) -> int:
-    return -(-size // BLOCK) * BLOCK
+def _has_checksum(block: bytes) -> bool:
+    """Whether a block is a header: its checksum is right."""
+    total = sum(block) - sum(block[148:156]) + 8 * ord(" ")
+    stated = _number(block[148:156])
+    # Some old writers summed signed bytes.
+    return stated == total or stated == total - 256 * sum(byte >= 128 for byte in block[:148] + block[156:])
 
 
 def _number(field: bytes) -> int | None:

@@ -64,6 +64,7 @@ class TarIndex(Sequence[dict[str, Any]]):
             for name, size, etag, num_samples, skipped in description["shards"]
         ]
         self._extensions: list[str] = description["extensions"]
+        self._ignored_zeros: bool = description.get("ignore_zeros", False)
         self._first_samples = [0, *accumulate(shard.num_samples for shard in self._shards)]
         self._first_files = columns["first_files"]
         self._blocks = columns["blocks"]
@@ -81,6 +82,7 @@ class TarIndex(Sequence[dict[str, Any]]):
         pattern: str | Sequence[str] | None = None,
         *,
         num_threads: int = 8,
+        ignore_zeros: bool = False,
     ) -> TarIndex:
         """Read the headers of all shards, and build an index in memory. :meth:`save` writes it to a file.
 
@@ -90,6 +92,8 @@ class TarIndex(Sequence[dict[str, Any]]):
                 ``pattern``. URLs (``s3://bucket/shards/{000000..000099}.tar``) must be in one bucket.
             pattern: One or several patterns for the shards of a store or folder. ``None``: ``"*.tar"``.
             num_threads: Number of shards to read at a time.
+            ignore_zeros: Whether to read archives that were joined with ``cat``, as ``tar --ignore-zeros`` does.
+                Otherwise a ``UserWarning`` says that all but the first are ignored.
 
         Raises:
             CompressedShardError: A shard is compressed as a whole.
@@ -101,7 +105,7 @@ class TarIndex(Sequence[dict[str, Any]]):
         threads = as_int("num_threads", num_threads)
         if threads < 1:
             raise ValueError(f"num_threads must be >= 1, got {threads}")
-        return cls._built(find_shards(where, pattern), threads)
+        return cls._built(find_shards(where, pattern), threads, ignore_zeros=bool(ignore_zeros))
 
     @classmethod
     def of(
@@ -111,6 +115,7 @@ class TarIndex(Sequence[dict[str, Any]]):
         *,
         saved_as: str | os.PathLike[str] | None = None,
         num_threads: int = 8,
+        ignore_zeros: bool = False,
     ) -> TarIndex:
         """Open the index beside the shards; build and save it there if there is none or if the shards have changed.
 
@@ -123,6 +128,7 @@ class TarIndex(Sequence[dict[str, Any]]):
             saved_as: Path of a local file for the index, even if the shards are in a store. ``None``: beside the first
                 shard, in the same store, under a name that begins with ``.spdl-``.
             num_threads: Number of shards to read at a time when building.
+            ignore_zeros: As for :meth:`build`.
 
         Returns:
             An index that matches the current shards: sizes, and modification times or ETags, are compared. If it
@@ -132,14 +138,18 @@ class TarIndex(Sequence[dict[str, Any]]):
             Exception: As for :meth:`build`.
         """
         shards = find_shards(where, pattern)
-        path = os.fspath(saved_as) if saved_as is not None else shards.default_name()
+        ignores = bool(ignore_zeros)
+        path = os.fspath(saved_as) if saved_as is not None else shards.default_name(ignores)
         is_stored = shards.store is not None and saved_as is None
         old = None
         try:
-            old = cls._opened(path, shards.store, is_stored=is_stored)
+            opened = cls._opened(path, shards.store, is_stored=is_stored)
+            if opened._ignored_zeros != ignores:
+                raise StaleIndexError(f"the index {path!r} was built with another ignore_zeros", shard=path)
+            old = opened
             old._check(shards.files)
         except (FileNotFoundError, PermissionError, ShardError):  # some stores deny access to missing objects
-            found = cls._built(shards, as_int("num_threads", num_threads), old)
+            found = cls._built(shards, as_int("num_threads", num_threads), old, ignore_zeros=ignores)
             try:
                 if is_stored:
                     found._put(path)
@@ -185,14 +195,17 @@ class TarIndex(Sequence[dict[str, Any]]):
         return cls(memoryview(bytes(store.read(FilePart(path, 0, size)))), store, path, is_stored=True)
 
     @classmethod
-    def _built(cls, shards: FoundShards, num_threads: int, old: TarIndex | None = None) -> TarIndex:
+    def _built(
+        cls, shards: FoundShards, num_threads: int, old: TarIndex | None = None, *, ignore_zeros: bool
+    ) -> TarIndex:
         places = {} if old is None else {old._facts_of(shard): place for place, shard in enumerate(old._shards)}
 
         def known(file: StoredFile) -> TarTable | None:
             place = None if old is None else places.get(old._facts_of(file))
             return None if old is None or place is None else old._table_of(place, file)
 
-        return cls(memoryview(build_index(shards, num_threads, known)), shards.store, None)
+        data = build_index(shards, num_threads, known, ignore_zeros=ignore_zeros)
+        return cls(memoryview(data), shards.store, None)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to a local file, atomically.

@@ -6,6 +6,7 @@ import zlib
 from typing import Any, Final
 
 from spdl.source._errors import CompressedShardError
+from spdl.source._sniff import compression_of
 
 __all__ = ["UNPACKING_ERRORS", "unpacked"]
 
@@ -20,26 +21,25 @@ def unpacked(stream: Any, path: str) -> Any:
         CompressedShardError: The standard library does not support the compression.
     """
     source: Any = _Peeked(stream)  # has the file methods that the decompressors use
-    start = source.peek(6)
-    if start.startswith(b"\x1f\x8b"):
+    compression = compression_of(source.peek(6))
+    if compression == "gzip":
         import gzip
 
         return _Whole(gzip.GzipFile(fileobj=source, mode="rb"))
-    if start.startswith(b"BZh"):
+    if compression == "bzip2":
         import bz2
 
         return _Whole(bz2.BZ2File(source))
-    if start.startswith(b"\xfd7zXZ\x00"):
+    if compression == "xz":
         import lzma
 
         return _Whole(lzma.LZMAFile(source))
-    for magic, name in ((b"\x28\xb5\x2f\xfd", "Zstandard"), (b"\x04\x22\x4d\x18", "LZ4")):
-        if start.startswith(magic):
-            raise CompressedShardError(
-                f"cannot read {path!r}: it is compressed with {name}. Give an open_shard that decompresses it",
-                shard=path,
-                offset=0,
-            )
+    if compression is not None:
+        raise CompressedShardError(
+            f"cannot read {path!r}: it is compressed with {compression}. Give an open_shard that decompresses it",
+            shard=path,
+            offset=0,
+        )
     return source
 
 
