@@ -1,9 +1,11 @@
 """``JsonLines``: rows by position, judged by reading the file; its index; what is refused."""
 
+import csv
 import gzip
 import json
 import os
 import pickle
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from spdl.pipeline import PipelineBuilder
 from spdl.source import CompressedShardError, JsonLines, ShardError, ShardOrder
+from spdl.source._index_file import as_column, encode_index
 from spdl.source._tables import _json_lines
 from tests.strategies.profiles import cases
 from tests.support.shards import MemoryStore
@@ -117,7 +120,7 @@ def test_a_line_that_is_no_json_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ShardError, match=r"cannot parse row 1 of .*a\.jsonl', at byte 9: Expecting value") as caught:
         rows[1]
     assert (caught.value.shard, caught.value.offset) == (str(path), 9)
-    assert JsonLines(path, parse=bytes)[1] == b'{"a":'
+    assert JsonLines(path, parse=bytes)[1] == b'{"a": '
 
 
 def test_a_file_that_became_shorter_is_noticed(tmp_path: Path) -> None:
@@ -144,3 +147,115 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     assert len(rows) == 0
     with pytest.raises(IndexError, match="row 0 is out of range for 0 rows"):
         rows[0]
+
+
+#: What a line may have at its ends, and what may end it.
+PIECES = st.sampled_from(
+    [b"", b" ", b"\t", b"\t\t", b"    ", b"a", b"\xc3\xa9", b"\r", b"x\ty", b"\xef\xbb\xbf", b"\x0c"]
+)
+LINES = st.lists(
+    st.tuples(st.lists(PIECES, max_size=4).map(b"".join), st.sampled_from([b"\n", b"\r\n", b"\n", b"\r\n\n"])),
+    max_size=9,
+)
+
+
+def split(data: bytes) -> list[bytes]:
+    """The lines that are not empty, by the definition."""
+    found = [line.removesuffix(b"\r") for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n")]
+    if data.endswith(b"\r") and found:  # no line end
+        found[-1] += b"\r"
+    return [line for line in found if line]
+
+
+@cases(200)
+@given(lines=LINES, rest=st.lists(PIECES, max_size=3).map(b"".join), mark=st.booleans(), block=st.integers(1, 30))
+def test_a_line_is_what_stands_before_its_end(
+    lines: list[tuple[bytes, bytes]], rest: bytes, mark: bool, block: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """With its blanks and tabs, for any parser; a byte-order mark belongs to no line; the saved index says the same."""
+    data = b"\xef\xbb\xbf" * mark + b"".join(line + end for line, end in lines) + rest
+    path = tmp_path_factory.mktemp("lines") / "a.txt"
+    path.write_bytes(data)
+    expected = split(data)
+    before, _json_lines._BLOCK = _json_lines._BLOCK, block  # type: ignore[misc]  # to try small ones
+    try:
+        rows = JsonLines(path, parse=bytes)
+    finally:
+        _json_lines._BLOCK = before  # type: ignore[misc]
+    assert list(rows) == [rows[number] for number in range(len(rows))] == expected
+    assert list(JsonLines(path, parse=bytes)) == expected
+    assert JsonLines(path, save_index=False).shard_sizes == [sum(bool(line.strip()) for line in expected)]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_tables_and_code_keep_their_blanks(end: str, tmp_path: Path) -> None:
+    """The csv module reads the same fields of a TSV file; the indentation of code stays."""
+    rows = [["a", "", ""], ["", "b", " c "], ["", "", ""], ["", "\xe9", ""]]
+    path = tmp_path / "a.tsv"
+    path.write_text("".join("\t".join(row) + end for row in rows), encoding="utf-8-sig", newline="")
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        assert list(csv.reader(file, delimiter="\t")) == rows
+    assert list(JsonLines(path, parse=lambda line: line.decode().split("\t"))) == rows
+    code = ["def f():", "    return 1", "\tx = ' '  ", "    "]
+    path.write_text(end.join(code), newline="")
+    assert list(JsonLines(path, parse=bytes.decode)) == code
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_a_byte_order_mark_is_no_json(encoding: str, tmp_path: Path) -> None:
+    """Nor is it text of the first row, with a parser that does not know it; each file may have one."""
+    for number in range(2):
+        (tmp_path / f"{number}.jsonl").write_text('{"a": "é"}\n \t\n[1]\n', encoding=encoding)
+    names = f"{tmp_path}/{{0..1}}.jsonl"
+    assert list(JsonLines(names)) == [{"a": "é"}, [1]] * 2
+    assert list(JsonLines(names, parse=bytes.decode)) == ['{"a": "é"}', " \t", "[1]"] * 2
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32", "utf-32-be"])
+def test_other_encodings_are_named(encoding: str, tmp_path: Path) -> None:
+    """Their lines cannot be found by bytes."""
+    path = tmp_path / "a.jsonl"
+    path.write_text("\ufeff" * encoding.endswith("be") + '{"a": 1}\n', encoding=encoding)
+    with pytest.raises(ShardError, match=r"UTF-16 or UTF-32\. Convert it to UTF-8 first"):
+        JsonLines(path)
+
+
+def test_lines_of_any_length_take_linear_time(tmp_path: Path) -> None:
+    """What was read of a long line is not kept: the memory that indexing takes does not grow with the line."""
+    size = 1 << 20
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"y" * size + b"\n" + b" " * size + b"\nend\n")
+    store = MemoryStore({"a.txt": path.read_bytes()})
+    before, _json_lines._BLOCK = _json_lines._BLOCK, 1 << 12  # type: ignore[misc]  # many blocks for a line
+    tracemalloc.start()
+    try:
+        rows = JsonLines("a.txt", store=store, parse=bytes, save_index=False)
+        assert tracemalloc.get_traced_memory()[1] < size // 8
+    finally:
+        tracemalloc.stop()
+        _json_lines._BLOCK = before  # type: ignore[misc]
+    assert [len(row) for row in rows] == [size, size, 3]
+
+
+def test_an_index_of_an_earlier_release_is_made_again(tmp_path: Path) -> None:
+    """It lacks lines of white space."""
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"a\n \nb\n")
+    facts = {"size": 6, "etag": f"{path.stat().st_mtime_ns}"}
+    old = encode_index("lines", facts, {"starts": as_column([0, 4, 6], 6)})
+    (tmp_path / ".a.txt.spdl-lines").write_bytes(old)
+    assert list(JsonLines(path, parse=bytes)) == [b"a", b" ", b"b"]
+
+
+def test_a_store_is_asked_rarely(tmp_path: Path) -> None:
+    """While the lines are looked up: each byte once; later: the index alone."""
+    data = b"".join(b'{"n": %d}\n' % number for number in range(1000))
+    store = MemoryStore({"a.jsonl": data})
+    JsonLines("a.jsonl", store=store)
+    own = [(start, length) for path, start, length in store.reads if path == "a.jsonl"]
+    assert own == [(0, len(data))]
+    listings = len(store.listings)
+    store.reads.clear()
+    assert len(JsonLines("a.jsonl", store=store)) == 1000
+    assert [path for path, _, _ in store.reads] == [".a.jsonl.spdl-lines"]
+    assert len(store.listings) == 2 * listings == 4

@@ -16,6 +16,7 @@ from zlib import crc32
 from spdl.source._braces import expand_braces
 from spdl.source._errors import CompressedShardError, ShardError
 from spdl.source._index_file import as_column, decode_index, encode_index
+from spdl.source._sniff import compression_of
 from spdl.source._stores import FilePart, LocalFiles, RangeStore, StoredFile, list_named
 from spdl.source._urls import is_url, store_of
 
@@ -26,15 +27,21 @@ __all__ = ["JsonLines"]
 _KIND: Final = "lines"
 #: Bytes per read while searching for lines.
 _BLOCK: Final = 8 << 20
-_COMPRESSED: Final = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
+#: Number of bytes that tell a file whose lines cannot be found.
+_NUM_CHECKED: Final = 6
+_UTF8_MARK: Final = b"\xef\xbb\xbf"
+_UTF16_MARKS: Final = b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"  # of UTF-32 too
 
 
 class JsonLines(Rows[Any]):
     """The lines of text files, each a JSON document: ``rows[number]`` reads and parses one.
 
+    A line is what stands before ``\\n`` or ``\\r\\n``, with all its blanks and tabs. Empty lines are ignored; without
+    ``parse``, so are lines of white space. A byte-order mark at the start of a file belongs to no line.
+
     One pass over the files finds where the lines begin; this index is saved beside each file as ``.NAME.spdl-lines``.
-    A file whose size or modification time (in a store: ETag) has changed is indexed again. Lines of white space are
-    ignored. Thread-safe. With ``ShardOrder``, each file is a shard.
+    A file whose size or modification time (in a store: ETag) has changed is indexed again. Thread-safe. With
+    ``ShardOrder``, each file is a shard.
 
     .. code-block:: python
 
@@ -51,7 +58,8 @@ class JsonLines(Rows[Any]):
     Raises:
         FileNotFoundError: A file does not exist, or nothing matches.
         CompressedShardError: A file is compressed.
-        ShardError: When indexing: ``parse`` cannot parse the line. The message has the file and the byte offset.
+        ShardError: A file is UTF-16 or UTF-32. When indexing: ``parse`` cannot parse the line. The message has the file
+            and the byte offset.
     """
 
     def __init__(
@@ -69,6 +77,7 @@ class JsonLines(Rows[Any]):
         self._store: RangeStore = LocalFiles() if store is None else store
         self._is_local = store is None
         self._parse = parse or json.loads
+        self._keeps_blank = parse is not None
         self._files = list_named(self._store, given)
         if not self._files:
             raise ValueError("there must be one file or more, got none")
@@ -112,8 +121,9 @@ class JsonLines(Rows[Any]):
                 shard=file.path,
                 offset=start,
             )
+        line, end, _ = line.partition(b"\n")  # empty lines may follow
         try:
-            return self._parse(line.strip(b"\r\n \t"))
+            return self._parse(line.removesuffix(b"\r") if end else line)
         except Exception as error:
             raise ShardError(
                 f"cannot parse row {number} of {file.path!r}, at byte {start}: {error}", shard=file.path, offset=start
@@ -128,56 +138,97 @@ class JsonLines(Rows[Any]):
             size = list_named(self._store, [saved])[0].size
             data = memoryview(bytes(self._store.read(FilePart(saved, 0, size))))
             description, columns, _ = decode_index(_KIND, data, saved)
-            if (description.get("size"), description.get("etag")) == (file.size, file.etag) and "starts" in columns:
-                starts = array(columns["starts"].format, columns["starts"])
+            is_current = (description.get("size"), description.get("etag")) == (file.size, file.etag)
+            if is_current and columns.keys() == {"starts", "blank"}:
+                starts, blank = (array(columns[name].format, columns[name]) for name in ("starts", "blank"))
                 if starts and starts[-1] == file.size and all(map(lt, starts, starts[1:])):
-                    return starts
+                    return self._wanted(starts, blank)
         except (FileNotFoundError, PermissionError, ShardError):  # some stores deny access to missing objects
             pass
-        found = as_column(_scan(self._store, file), file.size)
+        blanks: list[int] = []
+        starts = as_column(_scan(self._store, file, blanks), file.size)
+        blank = as_column(blanks, file.size)
         if save:
             put: Callable[[str, bytes], Any] | None = getattr(self._store, "put", None)
+            description = {"size": file.size, "etag": file.etag}
             try:
                 if put is None:
                     raise RuntimeError("the store has no method put(path, data)")
-                put(saved, encode_index(_KIND, {"size": file.size, "etag": file.etag}, {"starts": found}))
+                put(saved, encode_index(_KIND, description, {"starts": starts, "blank": blank}))
             except (OSError, RuntimeError) as error:
                 warnings.warn(
                     f"cannot save where the lines of {file.path!r} are ({error}): they will be looked up again the "
                     "next time. save_index=False accepts this",
                     stacklevel=4,
                 )
-        return found
+        return self._wanted(starts, blank)
+
+    def _wanted(self, starts: array[int], blank: array[int]) -> array[int]:
+        """The offsets of the lines to read, and of the end of the file."""
+        if self._keeps_blank or not blank:
+            return starts
+        ignored = set(blank)
+        return array(starts.typecode, (start for start in starts if start not in ignored))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} rows in {len(self._files)} files)"
 
 
-def _scan(store: RangeStore, file: StoredFile) -> Iterator[int]:
-    """The offsets of the lines that are not empty, and of the end of the file."""
-    position, rest = 0, b""
+def _scan(store: RangeStore, file: StoredFile, blanks: list[int]) -> Iterator[int]:
+    """The offsets of the lines that are not empty, and of the end of the file. Lists those of white space in `blanks`.
+
+    Of a line that goes on in the next block, only the start is kept, so lines of any length take linear time.
+    """
+    position = start = 0
+    has_text = False  # whether the current line has more than white space, in earlier blocks
+    last = b""  # the last byte of the block before
     while position < file.size:
-        block = bytes(store.read(FilePart(file.path, position, min(_BLOCK, file.size - position), file.etag)))
+        length = min(_BLOCK if position else max(_BLOCK, _NUM_CHECKED), file.size - position)
+        block = bytes(store.read(FilePart(file.path, position, length, file.etag)))
         if not block:
             raise ShardError(
                 f"cannot read {file.path!r}: it has {file.size} bytes, and reading at byte {position} returned no data",
                 shard=file.path,
                 offset=position,
             )
-        if position == 0 and block.startswith(_COMPRESSED):
-            raise CompressedShardError(
-                f"cannot index {file.path!r}: it is compressed, so lines cannot be read individually. Decompress it "
-                "first",
-                shard=file.path,
-                offset=0,
-            )
-        start = position - len(rest)
-        position += len(block)
-        *lines, rest = (rest + block).split(b"\n")
-        for line in lines:
-            if line.strip():
+        if position == 0:
+            _check_start(block, file.path)
+            position = start = len(_UTF8_MARK) if block.startswith(_UTF8_MARK) else 0
+            block = block[start:]
+        *parts, rest = block.split(b"\n")
+        end = position
+        for part in parts:
+            end += len(part)
+            if has_text or part.strip():
                 yield start
-            start += len(line) + 1
-    if rest.strip():
-        yield file.size - len(rest)
+            elif end - start > 1 or (end - start == 1 and (part or last) != b"\r"):
+                blanks.append(start)
+                yield start
+            start = end = end + 1
+            has_text = False
+        has_text = has_text or bool(rest.strip())
+        last = block[-1:]
+        position += len(block)
+    if start < file.size:
+        if not has_text:
+            blanks.append(start)
+        yield start
     yield file.size
+
+
+def _check_start(start: bytes, path: str) -> None:
+    """Raise for files whose lines cannot be found."""
+    if (compression := compression_of(start)) is not None:
+        raise CompressedShardError(
+            f"cannot index {path!r}: it is compressed ({compression}), so lines cannot be read individually. "
+            "Decompress it first",
+            shard=path,
+            offset=0,
+        )
+    if start.startswith(_UTF16_MARKS):
+        raise ShardError(
+            f"cannot index {path!r}: its byte-order mark says that it is UTF-16 or UTF-32. Convert it to UTF-8 first: "
+            "iconv -t UTF-8",
+            shard=path,
+            offset=0,
+        )
