@@ -337,13 +337,12 @@ def test_damaged_stream() -> None:
         spdl.io.load_npz(changed(DEFLATED, at, b"\xff" * 20))["a"]
 
 
-def test_entry_that_is_no_npy() -> None:
+def test_entry_whose_npy_is_damaged() -> None:
     """A note names the entry."""
-    file = spdl.io.load_npz(make_zip(("a.txt", b"hello"), ("b.npy", npy(np.arange(2)))))
-    assert file.files == ["a.txt", "b"]
-    with pytest.raises(spdl.io.ArchiveError, match="does not begin with") as caught:
-        file["a.txt"]
-    assert caught.value.__notes__ == ["in entry 'a.txt' of the archive"]
+    file = spdl.io.load_npz(make_zip(("a.npy", npy(np.arange(9))[:-1]), ("b.npy", npy(np.arange(2)))))
+    with pytest.raises(spdl.io.ArchiveError, match="needs 72 bytes, and the file has 71") as caught:
+        file["a"]
+    assert caught.value.__notes__ == ["in entry 'a.npy' of the archive"]
     assert file["b"].size == 2
 
 
@@ -453,3 +452,29 @@ def test_damage_anywhere_is_an_error_or_arrays(is_deflated: bool, changes: list[
             array.tobytes()
     except (spdl.io.ArchiveError, ValueError):
         pass
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_entries_that_are_no_npy_are_bytes(method: int, library: str) -> None:
+    """Whatever their names are, as NumPy gives them; and npy files of other names are arrays."""
+    entries = [
+        ("notes.txt", b"text"), ("empty", b""), ("short", b"\x93NUM"), ("lies.npy", b"no npy at all"),
+        ("array", npy(np.arange(3))), ("x.npy", npy(np.arange(4))), ("x", b"not x.npy"), ("folder/", b""),
+    ]  # fmt: skip
+    data = make_zip(*entries, method=method)
+    found = spdl.io.load_npz(data)
+    with np.load(io.BytesIO(data)) as reference:
+        assert found.files == reference.files
+        for name in [*reference.files, *(name for name, _ in entries)]:
+            expected = reference[name]
+            assert type(found[name]) is type(expected)
+            np.testing.assert_array_equal(found[name], expected)
+    assert found["notes.txt"] == b"text"
+
+
+def test_damage_is_no_other_content(library: str) -> None:
+    """The checksum is verified of bytes, too."""
+    data = bytearray(make_zip(("notes.txt", b"text")))
+    data[data.index(b"text")] ^= 1
+    with pytest.raises(spdl.io.ArchiveError, match=r"'notes\.txt' has CRC-32"):
+        spdl.io.load_npz(bytes(data))["notes.txt"]

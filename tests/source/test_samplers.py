@@ -1,11 +1,13 @@
 """``DistributedDeterministicSampler`` and ``DistributedRandomSampler``."""
 
 import copy
+import json
 import pickle
 import random
 import warnings
 from collections import Counter
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -17,6 +19,9 @@ from spdl.source import (
     DistributedKeyedSampler,
     DistributedRandomSampler,
     IterableWithShuffle,
+    KeyedMix,
+    KeyedPermutation,
+    ShardOrder,
     SizedIterable,
     SizedIterableWithShuffle,
 )
@@ -135,6 +140,57 @@ def test_numbers_of_numpy_are_numbers(sampler: Any, numbers: Any) -> None:
     assert list(made) == list(sampler(12, rank=1, world_size=3))
 
 
+def orders() -> Iterator[Any]:
+    """Everything that yields positions, with numbers of NumPy wherever a number is asked for."""
+    of: Any = np
+    two, one, none = of.int64(2), of.int32(1), of.uint8(0)
+    ranks: Any = {"rank": one, "world_size": two}
+    for n in (of.int64(40), of.uint16(3000)):
+        for sampler in SAMPLERS:
+            yield sampler(n, **ranks)
+        weights = of.arange(1, int(n) + 1, dtype=of.float32)
+        yield DistributedRandomSampler(n, **ranks, num_draws=of.int16(30), weights=weights, seed=of.int64(3))
+        yield DistributedKeyedSampler(n, **ranks, seed=of.int64(3), epoch=of.int8(1))
+        yield KeyedPermutation(n, (of.int64(1), of.uint8(2)))
+        yield KeyedPermutation(n, of.int64(1))[none::two]
+        ends: list[Literal["stop", "repeat"]] = ["stop", "repeat"]
+        for at_end in ends:
+            weights = of.array([3, 1])
+            yield KeyedMix([range(int(n)), range(50)], weights, at_end=at_end, seed=of.int64(1), **ranks)
+        yield KeyedMix([range(9)], [of.int64(1)], at_end="repeat", length=of.int64(30))
+        for shuffle in (True, False):
+            yield ShardOrder(Shards(of.array([7, 0, int(n)])), open_shards=of.int64(2), shuffle=shuffle, **ranks)
+            yield ShardOrder(Shards(of.array([7, int(n)])), seed=of.int64(2)).for_worker(one, two)
+
+
+class Shards:
+    """Numbers in shards."""
+
+    def __init__(self, sizes: Any) -> None:
+        self.shard_sizes = sizes
+
+    def locate(self, number: int, /) -> int:
+        return number
+
+
+@pytest.mark.filterwarnings("ignore:.*drops:UserWarning")
+def test_positions_are_integers_of_python() -> None:
+    """However they are asked for; so they can be keys, in JSON, and indices of anything. States and lengths too."""
+    for order in orders():
+        check_integers(order)
+
+
+def check_integers(order: Any) -> None:
+    found = [list(order), list(order[:]), [order[number] for number in range(len(order))], list(order[::-1])[::-1]]
+    assert all(each == found[0] for each in found)
+    assert {type(number) for numbers in found for number in numbers} == {int}
+    assert order[np.int64(3)] == order[3]
+    if hasattr(order, "state_dict"):
+        assert type(order.at_global(np.int64(1))) is int
+        assert {type(number) for number in order.iterate_from(2)} == {int}
+        assert json.loads(json.dumps(order.state_dict())) == order.state_dict()
+
+
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize(
     ("n", "options", "message"),
@@ -245,9 +301,12 @@ class TestRandom:
             assert own == drawn[rank::world_size].tolist()
             assert len(made) == len(own)
 
-    def test_indices_are_numpy_integers(self) -> None:
-        """As the reference gives them; they index arrays and lists."""
-        assert all(isinstance(index, np.int64) for index in DistributedRandomSampler(5, rank=0, world_size=1))
+    def test_indices_are_drawn_in_blocks(self) -> None:
+        """More than one block of them, from any position."""
+        made = DistributedRandomSampler(10_000, rank=1, world_size=2, seed=3)
+        expected = np.random.default_rng(3).choice(10_000, size=10_000, replace=False)[1::2].tolist()
+        assert list(made) == made[:] == expected
+        assert list(made.iterate_from(4095)) == expected[4095:]
 
     def test_global_random_state_is_not_used(self) -> None:
         """Neither read nor changed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ._arguments import as_int, as_seed
 from ._sampler import Sampler
@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["DistributedRandomSampler"]
 
+#: Number of indices that are converted at a time.
+_BLOCK: Final = 4096
 
-class DistributedRandomSampler(Sampler[Any]):
+
+class DistributedRandomSampler(Sampler[int]):
     """Indices of a dataset in random order; each rank gets every ``world_size``-th index.
 
     .. code-block:: python
@@ -101,26 +104,27 @@ class DistributedRandomSampler(Sampler[Any]):
         """The number of indices that all ranks draw together. A different number gives a different order."""
         return self._share.stop
 
-    def __iter__(self) -> Iterator[Any]:
-        """Iterate over NumPy integers (``int64``), which are drawn at the first ``next``."""
+    def __iter__(self) -> Iterator[int]:
+        """Iterate over the indices, which are drawn at the first ``next``."""
         return super().__iter__()
 
-    def _items_at(self, positions: range) -> Iterator[Any]:
+    def _items_at(self, positions: range) -> Iterator[int]:
         return self._draw_at(positions, self._seed)
 
-    def _draw_at(self, positions: range, seed: int) -> Iterator[Any]:
+    def _draw_at(self, positions: range, seed: int) -> Iterator[int]:
         # A generator, so that nothing is drawn before the first `next`.
         drawn = self._draw(seed) if self._kept is None or seed != self._seed else self._kept
         own = drawn[positions.start : positions.stop : positions.step]
         if positions.step > 1:
             own = own.copy()  # so that the other ranks' indices are freed
         del drawn
-        yield from own
+        for start in range(0, len(own), _BLOCK):  # not all at once: as integers of Python they take four times as much
+            yield from own[start : start + _BLOCK].tolist()
 
-    def _item_at(self, position: int) -> Any:
+    def _item_at(self, position: int) -> int:
         if self._kept is None:
             self._kept = self._draw(self._seed)
-        return self._kept[position]
+        return int(self._kept[position])
 
     def _draw(self, seed: int) -> NDArray[Any]:
         import numpy as np

@@ -64,3 +64,57 @@ def test_what_cannot_be_read_is_refused(uri: str, tmp_path: Path) -> None:
         LanceRows(uri, columns=["n", "m"])
     with pytest.raises(IndexError, match="row 25 is out of range for 25 rows"):
         LanceRows(uri)[25]
+
+
+BLOBS: list[Any] = [b"first", None, b"", b"x" * 100_000, b"last", b"\0"]
+VERSIONS = ["2.0", "2.1", "2.2"]
+
+
+def write_blobs(path: Path, version: str, **options: Any) -> str:
+    """Blobs in a column and in a field of a struct, in fragments of four rows; pylance writes them."""
+    marked = {"lance-encoding:blob": "true"}
+    if version == "2.2":
+        blob = lance.blob_field("b")
+        array = lance.blob_array(BLOBS)
+    else:
+        blob = pa.field("b", pa.large_binary(), metadata=marked)
+        array = pa.array(BLOBS, pa.large_binary())
+    numbers = pa.array(range(len(BLOBS)))
+    inner = pa.StructArray.from_arrays([numbers, array], fields=[pa.field("k", pa.int64()), blob])
+    schema = pa.schema([pa.field("n", pa.int64()), blob, pa.field("s", inner.type)])
+    lance.write_dataset(
+        pa.table([numbers, array, inner], schema=schema), str(path), data_storage_version=version, max_rows_per_file=4
+    )
+    return str(path)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_blobs_are_bytes(version: str, tmp_path: Path) -> None:
+    """In each version of the format that has them; nulls are ``None``; pylance's scan says the same."""
+    uri = write_blobs(tmp_path / "blobs.lance", version)
+    expected = [{"n": n, "b": blob, "s": {"k": n, "b": blob}} for n, blob in enumerate(BLOBS)]
+    assert lance.dataset(uri).scanner(blob_handling="all_binary").to_table().to_pylist() == expected
+    rows = LanceRows(uri)
+    assert [rows[number] for number in range(len(rows))] == list(rows) == rows[:] == expected
+    assert rows.take([5, 0, 5]) == [expected[5], expected[0], expected[5]]
+    assert rows.take([]) == rows[3:3] == []
+    assert LanceRows(uri, columns=["b"]).take([3, 1]) == [{"b": BLOBS[3]}, {"b": None}]
+    assert list(LanceRows(uri, columns=["n"])) == [{"n": n} for n in range(len(BLOBS))]
+    assert pickle.loads(pickle.dumps(rows))[0] == expected[0]
+    lance.dataset(uri).delete("n = 1")
+    assert list(LanceRows(uri)) == LanceRows(uri)[:] == expected[:1] + expected[2:]
+
+
+def test_blobs_that_cannot_be_read_by_row_are_named(tmp_path: Path) -> None:
+    """In lists, and in the first version of the format; the other columns are read."""
+    blob = pa.field("item", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    table = pa.table({"n": [1], "l": pa.array([[b"x"]], pa.list_(blob))})
+    lance.write_dataset(table, str(tmp_path / "l.lance"), data_storage_version="2.0")
+    with pytest.raises(ShardError, match=r"the blobs of 'l\.item' are in a list.*Leave this column out"):
+        LanceRows(str(tmp_path / "l.lance"))
+    assert list(LanceRows(str(tmp_path / "l.lance"), columns=["n"])) == [{"n": 1}]
+    table = pa.table([[1], [b"x"]], schema=pa.schema([("n", pa.int64()), blob.with_name("b")]))
+    lance.write_dataset(table, str(tmp_path / "old.lance"), data_storage_version="legacy")
+    with pytest.raises(ShardError, match=r"the blobs of 'b' are in version 0\.1 of the format"):
+        LanceRows(str(tmp_path / "old.lance"))
+    assert LanceRows(str(tmp_path / "old.lance"), columns=["n"])[0] == {"n": 1}

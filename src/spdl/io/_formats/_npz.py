@@ -26,6 +26,9 @@ _MAX_INFLATION = 1032
 #: Compressed data goes to zlib in chunks of this size, so that the output of one stays in the CPU's caches.
 _CHUNK_SIZE = 1 << 16
 
+#: First bytes of npy files.
+_NPY_MAGIC = b"\x93NUMPY"
+
 _DEFAULT_LIMIT = 2**30
 
 
@@ -43,9 +46,9 @@ class _Entry:
 class NpzFile(Mapping[str, "NDArray[Any]"]):
     """Mapping from names to arrays, each made when it is accessed. ``load_npz`` makes one from a whole file.
 
-    Names are accepted with and without ``.npy``. An array that is stored uncompressed is a view of
-    ``data``, writable if ``data`` is; a deflated one is inflated at each access into its own writable memory.
-    ``data`` can neither be freed nor resized while the mapping or a view exists.
+    Names are accepted with and without ``.npy``. An entry that is not an npy file gives ``bytes``, as in NumPy. An
+    array that is stored uncompressed is a view of ``data``, writable if ``data`` is; a deflated one is inflated at each
+    access into its own writable memory. ``data`` can neither be freed nor resized while the mapping or a view exists.
 
     Args:
         data: Content of the archive, as a contiguous buffer.
@@ -103,6 +106,8 @@ class NpzFile(Mapping[str, "NDArray[Any]"]):
             if found != entry.crc32:
                 raise _damage(f"entry {name!r} has CRC-32 {found:08x} where {entry.crc32:08x} is stated")
             self._checked.add(name)
+        if data[: len(_NPY_MAGIC)] != _NPY_MAGIC:  # whatever its name is
+            return bytes(data)  # type: ignore[return-value]  # NumPy's stubs declare arrays alone, too
         try:
             return load_npy(data)
         except ArchiveError as exc:
