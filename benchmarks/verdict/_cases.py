@@ -9,7 +9,7 @@ from spdl.pipeline._observe._sampling import has_gil
 
 from ._work import AsyncSleep, Work
 
-__all__ = ["CASES", "WITH_GIL", "Case", "Stage"]
+__all__ = ["CASES", "JOBS", "WITH_GIL", "Case", "Stage"]
 
 Op: TypeAlias = "Work | AsyncSleep"
 
@@ -23,6 +23,9 @@ class Stage:
     op: Op
     concurrency: int = 1
     num_processes: int = 0  #: of the pool that it runs in
+    executor_threads: int = 0  #: of the executor that it runs in
+    region_workers: int = 0  #: of the region that it is
+    batches: int = 0  #: makes lists of so many items before it
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ class Case:
         quota: CPU seconds per second that its control group allows; 0: no limit.
         is_mixture: Whether several kinds of work, or several slow stages, are mixed.
         has_gain: Whether the advice is applied, and the gain compared with the prediction.
+        num_items: Number of items of the source; 0: no end.
     """
 
     name: str
@@ -54,6 +58,7 @@ class Case:
     quota: float = 0.0
     is_mixture: bool = False
     has_gain: bool = False
+    num_items: int = 0
 
     @property
     def pool_size(self) -> int:
@@ -159,4 +164,26 @@ def _without_gil(case: Case) -> Case:
     return replace(case, causes=(*causes, *(cause for cause in case.causes if cause != "gil")))
 
 
+#: Twelve jobs as people write them, for ``jobs.py``.
+_JOBS = [
+    _one("job-python", "gil", 4, spin=4),
+    _one("job-sha256", "oversubscribed", 16, sha=4),
+    Case("job-consumer", ("consumer",), [
+        Stage("op", _work(sleep=4), 2), Stage("collate", _work(sleep=1), 1, batches=4),
+    ], consumer=_work(sleep=80), num_items=4 * 78),
+    Case("job-source", ("source",), _QUICK, ("src",), source=_work(sleep=8)),
+    _six("job-slow-stage", "io", Stage("slow", _work(sleep=12), 2)),
+    Case("job-python-after-requests", ("gil",), [
+        Stage("fetch", _work(sleep=10), 8), Stage("decode", _work(spin=4), 4),
+    ], ("decode",)),
+    Case("job-requests", ("io",), [Stage("fetch", _work(sleep=30), 16)], ("fetch",)),
+    Case("job-coroutines", ("io",), [Stage("fetch", AsyncSleep(20), 8)], ("fetch",)),
+    Case("job-executor", ("io",), [Stage("op", _work(sleep=10), 4, executor_threads=2)], ("op",)),
+    Case("job-region", ("cap",), [Stage("op", _work(sha=8), 1, region_workers=1)], ("op",)),
+    Case("job-balanced", ("io",), [Stage("fetch", _work(sleep=10), 2), Stage("store", _work(sleep=10), 2)]),
+    Case("job-memory", ("memory", "cpu"), [Stage("op", _work(copy=5), N)], ("op",)),
+]  # fmt: skip
+if not has_gil():
+    _JOBS = [_without_gil(case) for case in _JOBS]
+JOBS = _JOBS
 CASES = WITH_GIL if has_gil() else [_without_gil(case) for case in WITH_GIL]

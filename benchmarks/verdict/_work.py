@@ -140,13 +140,14 @@ class AsyncSleep:
 
 @dataclass(frozen=True)
 class Endless:
-    """A source without end: each item costs ``work``."""
+    """A source: each item costs ``work``. Without a number of items, it has no end."""
 
     work: Work
+    num_items: int = 0
 
     def __iter__(self) -> Iterator[int]:
         item = 0
-        while True:
+        while not self.num_items or item < self.num_items:
             self.work()
             yield item
             item += 1

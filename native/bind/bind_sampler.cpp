@@ -212,14 +212,48 @@ struct Owner {
     return stage;
   }
 
+  // Keeps the thread object alive: the sampler reads its words.
+  void watch(int native_id, nb::object thread, std::size_t call, std::size_t owner) {
+    const auto words = reinterpret_cast<std::uintptr_t>(thread.ptr());
+    {
+      const std::lock_guard held(mutex);
+      threads.push_back(std::move(thread));
+    }
+    sampler.watch(native_id, reinterpret_cast<const std::uintptr_t*>(words + call),
+                  reinterpret_cast<const std::uintptr_t*>(words + owner),
+                  reinterpret_cast<std::uintptr_t>(nb::none().ptr()));
+  }
+
   const std::size_t num_stages;
   const GilPlace gil;
+  std::mutex mutex;
+  std::vector<nb::object> threads;  // outlives the sampler below
   Sampler sampler;
 };
+
+// Where an object keeps an attribute: the offset of the only word of it that refers to the value; 0 if there is none, or
+// more than one. `size`: of the object, in bytes.
+std::size_t offset_of(nb::handle object, nb::handle value, std::size_t size) {
+  const auto* const words = reinterpret_cast<const std::uintptr_t*>(object.ptr());
+  const auto wanted = reinterpret_cast<std::uintptr_t>(value.ptr());
+  std::size_t found = 0;
+  for (std::size_t k = 1; k < size / sizeof(std::uintptr_t); ++k) {
+    if (words[k] == wanted) {
+      if (found != 0) {
+        return 0;
+      }
+      found = k * sizeof(std::uintptr_t);
+    }
+  }
+  return found;
+}
 
 }  // namespace
 
 void register_sampler(nb::module_& module) {
+  module.def("offset_of", &offset_of, "object"_a, "value"_a, "size"_a,
+             "Return the offset, in bytes, of the word of an object of ``size`` bytes that refers to ``value``; 0 if no word "
+             "does, or several do.");
   nb::class_<Owner>(module, "Sampler", kSamplerDoc)
       .def(nb::init<std::size_t, double, bool, double>(), "num_stages"_a, "period"_a, "has_gil"_a, "most_share"_a = 1.0)
       .def_prop_ro(
@@ -236,6 +270,15 @@ void register_sampler(nb::module_& module) {
       .def(
           "assign", [](Owner& self, int native_id, std::size_t stage) { self.sampler.assign(native_id, self.checked(stage)); },
           "native_id"_a, "stage"_a, "Count everything that a thread does for this stage.")
+      .def("watch", &Owner::watch, "native_id"_a, "thread"_a, "call"_a, "owner"_a,
+           "Count what a thread does for the stage of the object that it keeps at the offset ``owner`` of ``thread``, while "
+           "the word at the offset ``call`` is not ``None``. Costs the thread nothing.")
+      .def(
+          "name",
+          [](Owner& self, nb::handle owner, std::size_t stage) {
+            self.sampler.name(reinterpret_cast<std::uintptr_t>(owner.ptr()), self.checked(stage));
+          },
+          "owner"_a, "stage"_a, "Say which stage an object stands for. It is compared by identity, and not kept alive.")
       .def(
           "adopt", [](Owner& self, int native_id, std::size_t stage) { self.sampler.adopt(native_id, self.checked(stage)); },
           "native_id"_a, "stage"_a,

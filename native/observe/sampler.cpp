@@ -13,6 +13,7 @@
 #include <random>
 #include <system_error>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 
 #include "base/thread.h"
@@ -28,7 +29,7 @@ constexpr int kNone = -1;
 constexpr double kLongCall = 200e-6;
 constexpr int kMeasuredEvery = 32;
 // If observations cost too much, as with many threads, they become rarer, but at most by this factor.
-constexpr double kMostStretch = 10;
+constexpr double kMostStretch = 100;
 
 struct Slot {
   explicit Slot(pid_t thread) : tid(thread), watched(thread) {}
@@ -44,6 +45,9 @@ struct Slot {
   // The rest: under the state's mutex.
   bool is_assigned = false;
   std::atomic<bool> is_adopted = false;  // read without the mutex as well
+  const std::uintptr_t* call = nullptr;  // the words of a watched thread
+  const std::uintptr_t* owner = nullptr;
+  std::uintptr_t none = 0;
   WatchedThread watched;
   std::optional<double> last_cpu;
   StageSamples adopted;  // what was seen since it was adopted
@@ -147,9 +151,21 @@ struct Sampler::State {
     }
   }
 
+  int stage_of(const Slot& slot) const {
+    if (slot.call == nullptr) {
+      return slot.stage.load(std::memory_order_relaxed);
+    }
+    const std::uintptr_t call = __atomic_load_n(slot.call, __ATOMIC_RELAXED);
+    if (call == slot.none || call == 0) {
+      return kNone;
+    }
+    const auto found = names.find(__atomic_load_n(slot.owner, __ATOMIC_RELAXED));
+    return found == names.end() ? kNone : found->second;
+  }
+
   // False: the thread has ended.
   bool look_at(Slot& slot, pid_t holder_tid, bool& is_held_by_stage) {
-    const int stage = slot.stage.load(std::memory_order_relaxed);
+    const int stage = stage_of(slot);
     const auto cpu = cpu_time_of(slot.tid);
     if (!cpu) {
       return false;
@@ -202,6 +218,7 @@ struct Sampler::State {
 
   mutable std::mutex mutex;
   std::vector<std::shared_ptr<Slot>> slots;
+  std::unordered_map<std::uintptr_t, int> names;
   Samples samples;
 
   std::mutex waiting;
@@ -295,6 +312,25 @@ void Sampler::assign(pid_t tid, std::size_t stage) {
   const auto slot = state_->slot_of(tid);
   slot->is_assigned = true;
   slot->stage = static_cast<int>(stage);
+}
+
+void Sampler::watch(pid_t tid, const std::uintptr_t* call, const std::uintptr_t* owner, std::uintptr_t none) {
+  if (state_->is_forked()) {
+    return;
+  }
+  const std::lock_guard held(state_->mutex);
+  const auto slot = state_->slot_of(tid);
+  slot->call = call;
+  slot->owner = owner;
+  slot->none = none;
+}
+
+void Sampler::name(std::uintptr_t owner, std::size_t stage) {
+  if (state_->is_forked()) {
+    return;
+  }
+  const std::lock_guard held(state_->mutex);
+  state_->names[owner] = static_cast<int>(stage);
 }
 
 void Sampler::adopt(pid_t tid, std::size_t stage) {

@@ -1,6 +1,7 @@
 // Samples the threads of a pipeline 20 times a second, and counts their states per stage.
 //
-// A thread reports which stage it works for (`enter`, `leave`), or is permanently assigned to one (`assign`). The
+// A thread reports which stage it works for (`enter`, `leave`), is permanently assigned to one (`assign`), or keeps what
+// it works for in two words of memory, which the sampler reads (`watch`): this costs the thread nothing. The
 // sampler's own thread reads the rest from the kernel. It needs neither Python nor the GIL, so it also samples while
 // the GIL is held, and it does not stop or slow down the threads. The intervals vary at random, so that periodic work
 // is not always sampled at the same point.
@@ -68,6 +69,10 @@ class Sampler {
 
   // Counts everything that a thread does for this stage.
   void assign(pid_t tid, std::size_t stage);
+  // A thread keeps in `call` the address of its call, or `none` between calls, and in `owner` what the call belongs to,
+  // which `name` has given a stage. The words must stay readable until `close`.
+  void watch(pid_t tid, const std::uintptr_t* call, const std::uintptr_t* owner, std::uintptr_t none);
+  void name(std::uintptr_t owner, std::size_t stage);
   // A thread is in a call that began before the sampler. Its observations count once `read` finds it still in that
   // call; they do not count after `forget`, or when it enters another call.
   void adopt(pid_t tid, std::size_t stage);

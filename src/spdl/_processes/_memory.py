@@ -18,6 +18,7 @@ from .lib._memory import Writer as Writer  # noqa: E402
 from .lib._memory import copy_to_bytes as copy_to_bytes  # noqa: E402
 from .lib._memory import exit_on_hangup as exit_on_hangup  # noqa: E402
 from .lib._memory import exporter_of as exporter_of  # noqa: E402
+from .lib._memory import offset_of as offset_of  # noqa: E402
 
 if sys.platform == "linux":
     from .lib._memory import ParkingLock as ParkingLock

@@ -311,8 +311,8 @@ class DataLoader(Generic[Source, Output]):
     def verdict(self, *, seconds: float | None = None) -> Verdict:
         """Return what limits the newest iteration, and what to change; see :meth:`spdl.pipeline.Pipeline.verdict`.
 
-        The first call starts the measurement of the running iteration and of all later ones. So call it once before the
-        first iteration, and again at the end of each. The consumer is the loop over this loader.
+        Each iteration is measured, so call it at the end of one. A call before the first iteration measures the
+        iterations from their very start. The consumer is the loop over this loader.
 
         Args:
             seconds: Measure for this time from now on. Call it from a thread other than the one that iterates.

@@ -383,9 +383,8 @@ class PyTorchDataLoader(Generic[T], _Attributes):
     def verdict(self, *, seconds: float | None = None) -> Verdict:
         """Return what limits the newest epoch, and what to change; see :meth:`spdl.pipeline.Pipeline.verdict`.
 
-        The first call starts the measurement of the running epoch and of all later ones. So call it once before the
-        first epoch, and again at the end of each. Complete with threads only: worker processes are not measured, so
-        with them the verdict only says whether the consumer is the limit.
+        Each epoch is measured, so call it at the end of one. Complete with threads only: worker processes are not
+        measured, so with them the verdict only says whether the consumer is the limit.
 
         Args:
             seconds: Measure for this time from now on. Call it from a thread other than the one that iterates.

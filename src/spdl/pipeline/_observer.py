@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from ._observe._terms import User
     from ._observe._verdict import Verdict
 
-__all__ = ["Observer", "judged"]
+__all__ = ["MEASURED_AFTER", "Observer", "judged"]
+
+#: A pipeline is measured from so many seconds after its start on, if its reader waits. Shorter runs have no verdict.
+MEASURED_AFTER = 0.25
+#: Statistics reuse a reading of CPU times and samples for so many seconds.
+_FRESH = 0.1
 
 
 class Observer:
@@ -32,14 +37,16 @@ class Observer:
         self._engine = engine
         self._history = history
         self._lock = threading.Lock()
-        self._is_asked = False  # measure from the start
+        self._is_asked = False  # measure from the very start
         self._sampling: Sampling | None = None
+        if engine.judges_stages:  # nobody asks a worker of a region
+            engine.begin_measuring, engine.measured_after = self.measure, MEASURED_AFTER
 
     def stats(self) -> PipelineStats:
         """See ``Pipeline.stats``."""
         counts = take_counts(self._engine)
         sampling = self._sampling
-        found = stats_of(counts) if sampling is None else stats_of(counts, sampling.read(), sampling.since)
+        found = stats_of(counts) if sampling is None else stats_of(counts, sampling.read(_FRESH), sampling.since)
         return self._history.extended(found)
 
     def verdict(self, seconds: float | None = None, user: User = "pipeline") -> Verdict:

@@ -302,25 +302,24 @@ class Pipeline(Generic[T]):
     def verdict(self, *, seconds: float | None = None) -> Verdict:
         """Say which stage limits the pipeline, why, and what to change.
 
-        The first call starts the measurement: a native thread, which does not need the GIL, samples the threads of the
-        pipeline 20 times a second until the pipeline ends. Before that call, nothing is measured. Call it once before
-        the first read to measure the whole run, and again during the run or at its end:
-
         .. code-block:: python
 
-            pipeline.verdict()  # measure from the start
             for batch in pipeline:
                 train(batch)
             print(pipeline.verdict())
 
-        A verdict needs about 5 s and 200 calls; before that, the cause is ``"unsure"``. Without a measurement during
-        the run, and on systems other than Linux, which do not show the states of threads, the verdict is estimated
-        from CPU times, and its text says that. Can be called from any thread.
+        Every pipeline that its reader waits for is measured from a quarter of a second after its start: a native
+        thread, which does not need the GIL, samples the threads of the pipeline at most 20 times a second, for at most
+        0.1 % of a CPU. A call before the first read measures from the very start.
+
+        A verdict needs about 5 s and 200 calls; before that, the cause is ``"unsure"``. On systems other than Linux,
+        which do not show the states of threads, it is estimated from CPU times, and its text says that. If other
+        processes use the machine, the text says "probably". Can be called from any thread.
 
         Args:
             seconds: Measure for this many seconds from now, and judge only this period. Blocks, so call it from a
                 thread other than the reader's. Returns early if the pipeline ends. ``None``: do not wait, and judge
-                the whole time since the first call.
+                the whole run.
 
         Raises:
             PipelineStateError: ``seconds`` was given and the pipeline has not been started.

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline import Pipeline, PipelineStateError, PipelineStats, Verdict
-from spdl.pipeline._observe import _judging
+from spdl.pipeline import Pipeline, PipelineStateError, PipelineStats, Verdict, _observer
+from spdl.pipeline._observe import _judging, _sampling
 from tests.support.child import run_child
 from tests.support.running import TIMEOUT, await_event, build_of
 
@@ -78,12 +78,104 @@ def test_a_new_pipeline_has_an_unsure_verdict() -> None:
     assert pipeline.stats().measured == measured  # it has ended
 
 
-def test_a_pipeline_that_has_ended_is_not_measured() -> None:
-    """The first question comes too late for a measurement: the verdict is made of the counters."""
+def test_a_short_run_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends before the measurement begins: the verdict is made of the counters."""
+    monkeypatch.setattr(_observer, "MEASURED_AFTER", 2 * TIMEOUT)
     pipeline = build_of(range(10), lambda b: b.pipe(same)).build(num_threads=2)
     assert len(list(pipeline)) == 10
     assert pipeline.verdict().cause == "unsure"
     assert pipeline.stats().measured is None
+
+
+@linux_only
+def test_every_run_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asks before the end: the first wait of the reader begins the measurement."""
+    monkeypatch.setattr(_observer, "MEASURED_AFTER", 0.0)
+    pipeline = build_of(Numbers(), lambda b: b.pipe(wait_in_select)).build(num_threads=1)
+    with pipeline.auto_stop():
+        while (measured := pipeline.stats().measured) is None or measured.stages[1].num < 3:
+            pipeline.get_item(timeout=TIMEOUT)
+    ended = pipeline.stats().measured
+    assert ended is not None
+    assert ended.stages[1].num >= 3
+    assert pipeline.verdict().is_estimated is False
+
+
+@linux_only
+@pytest.mark.parametrize("timeout", [None, TIMEOUT])
+def test_a_first_wait_without_an_end_is_measured(monkeypatch: pytest.MonkeyPatch, timeout: float | None) -> None:
+    """A reader that waits for the first item, for long, begins the measurement meanwhile, once, and gets the item."""
+    monkeypatch.setattr(_observer, "MEASURED_AFTER", 0.01)
+    may_leave = threading.Event()
+
+    def held(item: int) -> int:
+        may_leave.wait(TIMEOUT)
+        return item
+
+    pipeline = build_of(range(3), lambda b: b.pipe(held)).build(num_threads=1)
+    found: list[int] = []
+    reading = threading.Thread(target=lambda: found.append(pipeline.get_item(timeout=timeout)))
+    reading.start()
+    until(pipeline, lambda stats: stats.measured is not None and stats.measured.stages[1].num > 1)
+    may_leave.set()
+    reading.join(TIMEOUT)
+    assert found == [0]
+    assert list(pipeline) == [1, 2]
+
+
+def test_a_read_that_is_late_while_it_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The timeout of a read holds, before the measurement is due and when it has begun."""
+    may_leave = threading.Event()
+    for after in (0.0, 0.001, TIMEOUT):
+        monkeypatch.setattr(_observer, "MEASURED_AFTER", after)
+        may_leave.clear()
+        pipeline = build_of(range(1), lambda b: b.pipe(lambda item: may_leave.wait(TIMEOUT) and item)).build(
+            num_threads=1
+        )
+        for _ in range(2):
+            with pytest.raises(TimeoutError, match="no item from pipeline"):
+                pipeline.get_item(timeout=0.005)
+        may_leave.set()
+        pipeline.stop()
+
+
+def test_a_measurement_that_cannot_begin_costs_no_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Out of threads, or without the extension: the reader gets its items, and the verdict is an estimate."""
+    monkeypatch.setattr(_observer, "MEASURED_AFTER", 0.0)
+
+    def fail(*arguments: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_sampling.Sampling, "__init__", fail)
+    pipeline = build_of(range(20), lambda b: b.pipe(wait_in_select)).build(num_threads=1)
+    assert list(pipeline) == list(range(20))
+    assert pipeline.stats().measured is None
+
+
+@linux_only
+def test_threads_that_start_later_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pool starts its threads when there is work: those after the begin of the measurement count too."""
+    monkeypatch.setattr(_observer, "MEASURED_AFTER", 0.0)
+    are_many, may_leave = threading.Barrier(4), threading.Event()
+
+    def meet(item: int) -> int:
+        if item:
+            are_many.wait(TIMEOUT)
+            may_leave.wait(TIMEOUT)
+        return item
+
+    pipeline = build_of([0, 1, 1, 1], lambda b: b.pipe(meet, concurrency=4)).build(num_threads=4)
+    pipeline.verdict()
+    assert pipeline.get_item(timeout=TIMEOUT) == 0
+    are_many.wait(TIMEOUT)
+
+    def are_seen(stats: PipelineStats) -> bool:
+        measured = stats.measured
+        return measured is not None and measured.stages[1].num > 2 * max(1, measured.num_looks)
+
+    until(pipeline, are_seen)
+    may_leave.set()
+    assert list(pipeline) == [1, 1, 1]
 
 
 def test_statistics_end_with_the_sentence() -> None:
@@ -128,7 +220,7 @@ def test_nothing_is_loaded_until_asked() -> None:
         pipeline = PipelineBuilder().add_source(range(100)).pipe(str, concurrency=2).add_sink().build(num_threads=2)
         assert len(list(pipeline)) == 100
         str(pipeline.stats())
-        loaded = {"spdl.pipeline._engine._published", "spdl.pipeline._observe._sampling"}
+        loaded = {"spdl.pipeline._engine._published", "spdl.pipeline._observe._sampling"}  # 100 items are a short run
         if "t" not in sys.abiflags:  # without the GIL, the engine's locks come from it
             loaded.add("spdl._processes._memory")
         print(*sorted(loaded & set(sys.modules) - {"spdl.pipeline._observe._sampling"}), "none")
@@ -330,8 +422,6 @@ def test_a_forked_child_measures_its_own() -> None:
 
 def test_systems_without_proc_get_an_estimate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Where the sampler cannot start, CPU times alone are measured, and the verdict says that it is an estimate."""
-    from spdl.pipeline._observe import _sampling
-
     monkeypatch.setattr(_sampling.Sampling, "_make_sampler", lambda self: None)
     monkeypatch.setattr(_judging, "MIN_SECONDS", 0.05)
     monkeypatch.setattr(_judging, "MIN_CALLS", 5)

@@ -74,6 +74,13 @@ CASES = {
     "nothing came out": (facts(num_items=0, rate=0.0, num_calls=3), "unsure", "op"),
     # the consumer comes first, whatever else is wrong
     "consumer": (facts(wait=0.01), "consumer", None),
+    "consumer with a full buffer that waits for its first batch": (
+        facts(wait=0.05, sink_occupied=0.9, num_items=78, num_calls=78, seconds=6.0),
+        "consumer",
+        None,
+    ),
+    "consumer of few batches": (facts(wait=0.01, num_items=78, num_calls=78, seconds=6.0), "consumer", None),
+    "consumer of hardly any batch": (facts(wait=0.01, num_items=8, num_calls=8, seconds=6.0), "unsure", None),
     "consumer, GIL held": (facts(stage(cpu=1.0, held=0.9), wait=0.01), "consumer", None),
     # waiting for a CPU
     "oversubscribed": (facts(stage(limit=16, cpu=0.5, queue=0.5), cpus_used=7.9), "oversubscribed", "op"),
@@ -102,7 +109,43 @@ CASES = {
     ),
     "quota that is not used up": (facts(stage(cpu=0.05), cpus=0.5, cpus_used=0.2, throttled=0.1), "io", "op"),
     "Python on one CPU": (facts(stage(cpu=0.25, gil=0.75, held=0.95), cpus=1, cpus_used=1), "cpu", "op"),
-    "queue by others": (facts(stage(cpu=0.5, queue=0.5), cpus_used=3, cpus_outside=5), "unsure", "op"),
+    "queue by others": (facts(stage(cpu=0.5, queue=0.5), cpus_used=3, cpus_outside=5), "cap", "op"),
+    "queue by others, free slots": (
+        facts(stage(cpu=0.5, queue=0.5, fill=0.5), cpus_used=3, cpus_outside=5),
+        "unsure",
+        "op",
+    ),
+    "queue by others, as many threads as CPUs": (
+        facts(stage(limit=8, cpu=0.5, queue=0.5), cpus_used=4, cpus_outside=4),
+        "cpu",
+        "op",
+    ),
+    "queue by others, more threads than CPUs": (
+        facts(stage(limit=32, cpu=0.1, queue=0.9), cpus_used=4, cpus_outside=4),
+        "oversubscribed",
+        "op",
+    ),
+    "queue by others, Python": (
+        facts(stage(cpu=0.2, queue=0.5, gil=0.3, held=0.79), cpus_used=1, cpus_outside=6),
+        "gil",
+        "op",
+    ),
+    "queue by others, a crowd that is interrupted with the GIL": (
+        facts(stage(limit=32, cpu=0.06, queue=0.7, gil=0.24, held=0.65), cpus_used=2, cpus_outside=6),
+        "oversubscribed",
+        "op",
+    ),
+    "queue by others, I/O": (facts(stage(queue=0.3, cpu=0.05), cpus_used=0.2, cpus_outside=7), "io", "op"),
+    "queue by others, source": (
+        facts(stage("src", runs_on="source", limit=1, cpu=0.5, queue=0.5), WAITING, cpus_used=1, cpus_outside=7),
+        "source",
+        "src",
+    ),
+    "queue by others, not sampled": (
+        facts(stage(cpu=0.5, queue=0.5), cpus_used=3, cpus_outside=5, is_sampled=False),
+        "unsure",
+        "op",
+    ),
     "queue, nobody knows why": (facts(stage(cpu=0.5, queue=0.5), cpus_used=3), "cap", "op"),
     "more GIL than queue": (facts(stage(cpu=0.2, queue=0.3, gil=0.5, held=0.9), cpus_used=7.9), "gil", "op"),
     # the GIL
@@ -134,14 +177,14 @@ CASES = {
         "works",
     ),
     "quota": (facts(stage(cpu=1.0, limit=2), cpus=1.5, cpus_used=1.45), "cpu", "op"),
-    "cpu by others": (facts(stage(cpu=0.9, queue=0.1), cpus_used=4, cpus_outside=4), "unsure", "op"),
+    "cpu by others": (facts(stage(cpu=0.9, queue=0.1), cpus_used=4, cpus_outside=4), "cap", "op"),
     # memory
     "memory": (facts(stage(cpu=1.0, limit=8, slowdown=1.5), cpus_used=7.5), "memory", "op"),
     "memory, CPUs free": (facts(stage(cpu=0.9, slowdown=1.3)), "memory", "op"),
     "no slower beside others": (facts(stage(cpu=1.0, limit=8, slowdown=1.2), cpus_used=7.5), "cpu", "op"),
     "slower because of others": (
         facts(stage(cpu=0.9, queue=0.1, slowdown=2.0), cpus_used=4, cpus_outside=4),
-        "unsure",
+        "cap",
         "op",
     ),
     "slower, but it waits": (facts(stage(cpu=0.2, slowdown=2.0)), "io", "op"),
@@ -184,7 +227,7 @@ def test_unsure_says_what_is_missing() -> None:
     stuck = verdict_of(facts(num_items=0, rate=0.0, num_calls=3))
     assert "nothing came out in 10.0 s, while calls of op ran" in stuck.reason
     assert "they hang, or take longer" in stuck.advice
-    other = verdict_of(facts(stage(cpu=0.5, queue=0.5), cpus_used=3, cpus_outside=5))
+    other = verdict_of(facts(stage(fill=0.5, cpu=0.5, queue=0.5), cpus_used=3, cpus_outside=5))
     assert "other processes use 5.0 of 8 CPUs" in other.reason
     assert other.predicted_rate is None
 
@@ -199,7 +242,7 @@ def test_io_advice_goes_to_the_next_bound() -> None:
     assert "concurrency=8 (now 4) for fetch" in verdict.advice
     few = verdict_of(facts(stage("fetch", limit=4), after, num_threads=5))
     assert few.arguments == {"concurrency": 8, "num_threads": 10}
-    assert "Expected 200/s (next bound: decode, 2 at once)" in str(few)
+    assert "Expected 200 items/s (next bound: decode, 2 at once)" in str(few)
 
 
 def test_io_advice_is_limited() -> None:
@@ -302,7 +345,7 @@ def test_source_prediction_is_the_next_bound() -> None:
 def test_consumer_verdict_tells_the_headroom() -> None:
     """What the pipeline could do if the consumer took more."""
     verdict = verdict_of(facts(stage(limit=1, fill=0.5), wait=0.0))
-    assert "The next bound would be op, 1 at once, at 200/s." in str(verdict)
+    assert "The next bound would be op, 1 at once, at 200 items/s." in str(verdict)
 
 
 def test_estimates_say_so() -> None:
@@ -383,5 +426,95 @@ def test_threads_are_kept_for_calls_that_wait() -> None:
 def test_bounds_are_in_the_words_of_the_user() -> None:
     """The number of threads is that of workers to whoever uses torch's arguments."""
     given = facts(stage(limit=8, fill=0.5), wait=0.0, num_threads=4)
-    assert verdict_of(given, TERMS["torch"]).next_bound == "num_workers, 4, at 100/s"
-    assert verdict_of(given).next_bound == "num_threads, 4, at 100/s"
+    assert verdict_of(given, TERMS["torch"]).next_bound == "num_workers, 4, at 100 items/s"
+    assert verdict_of(given).next_bound == "num_threads, 4, at 100 items/s"
+
+
+def test_a_probable_verdict_says_so_with_the_shares() -> None:
+    """Beside busy neighbours, what was seen of the calls is told, and who has the CPUs."""
+    verdict = verdict_of(facts(stage(cpu=0.2, queue=0.5, gil=0.3, held=0.79), cpus_used=1, cpus_outside=6))
+    assert verdict.is_probable
+    assert str(verdict).startswith("probably, op is GIL-bound: it holds the GIL 79 % of the time")
+    assert "other processes use 6.0 of 8 CPUs, and calls of op are on a CPU 20 % of their time, and wait 50 % for one, "
+    assert not verdict_of(facts()).is_probable
+
+
+def test_rates_name_their_unit() -> None:
+    """A pipeline with an aggregate makes batches."""
+    verdict = verdict_of(facts(unit="batches"))
+    assert verdict.unit == "batches"
+    assert "the pipeline makes 100 batches/s, the consumer could take 1000 batches/s" in verdict.reason
+    assert "Expected 400 batches/s" in str(verdict)
+
+
+def test_a_short_run_does_not_contradict_the_counters() -> None:
+    """What the table marks is not denied by the sentence below it."""
+    assert str(verdict_of(facts(seconds=1.2))).startswith("the cause is unsure: a verdict needs 5 s and 200 calls")
+
+
+# -- stages with workers of their own
+
+
+def away(workers: int, *, concurrency: int, cpus: float, runs_on: Place = "process", limit: int = 0) -> StageFacts:
+    """A stage in an executor or region of that size, whose workers use so many CPUs."""
+    base = stage(runs_on=runs_on, limit=limit or min(workers, concurrency), lock=1.0)
+    return replace(base, num_workers=workers, concurrency=concurrency, cpus_away=cpus)
+
+
+@pytest.mark.parametrize(
+    ("one", "changes", "cause", "part", "arguments"),
+    [
+        # as many processes as CPUs, which compute: no argument gives more
+        (away(2, concurrency=4, cpus=1.9), {"cpus_used": 1.9}, "cpu", "make op cheaper", {}),
+        (away(2, concurrency=4, cpus=1.2), {"cpus_used": 1.2, "cpus_outside": 0.7}, "cpu", "make op cheaper", {}),
+        (away(2, concurrency=8, cpus=1.9, runs_on="region"), {"cpus_used": 1.9}, "cpu", "make op cheaper", {}),
+        # fewer: one for each CPU
+        (
+            away(1, concurrency=1, cpus=0.95),
+            {"cpus_used": 0.95},
+            "cap",
+            "2 workers in the executor of op (now 1), and concurrency=4 (now 1) for op",
+            {"max_workers": 2, "concurrency": 4},
+        ),
+        (
+            away(1, concurrency=1, cpus=0.95, runs_on="region", limit=1),
+            {"cpus_used": 0.95},
+            "cap",
+            "2 workers for op (now 1): resize(2), or that number in to()",
+            {},
+        ),
+        # a larger pool than calls: more calls, no more processes
+        (
+            away(8, concurrency=1, cpus=0.05),
+            {"cpus_used": 0.05},
+            "cap",
+            "concurrency=16 (now 1) for op",
+            {"concurrency": 16},
+        ),
+        # threads of an executor that wait
+        (
+            replace(stage(limit=2, runs_on="executor"), num_workers=2, concurrency=16),
+            {"cpus_used": 0.05},
+            "io",
+            "8 workers in the executor of op (now 2)",
+            {"max_workers": 8},
+        ),
+        # threads of an executor that compute
+        (
+            replace(stage(limit=16, runs_on="executor", cpu=0.12, queue=0.88), num_workers=16, concurrency=16),
+            {"cpus_used": 1.95},
+            "oversubscribed",
+            "2 workers in the executor of op (now 16), one for each CPU",
+            {"max_workers": 2},
+        ),
+    ],
+    ids=["cpu", "cpu beside others", "region", "one", "one in a region", "calls", "threads", "threads that compute"],
+)  # fmt: skip
+def test_advice_knows_the_size_of_executors_and_regions(
+    one: StageFacts, changes: Any, cause: str, part: str, arguments: dict[str, int]
+) -> None:
+    """On two CPUs: how many workers there are, and that more than one a CPU do not compute faster."""
+    verdict = verdict_of(facts(one, cpus=2.0, machine_cpus=2, num_threads=4, **changes))
+    assert verdict.cause == cause
+    assert part in verdict.advice
+    assert verdict.arguments == arguments

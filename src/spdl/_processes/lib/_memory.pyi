@@ -294,6 +294,11 @@ class Watchdog:
     def take_report(self) -> bool:
         """Return whether a report was written since the last call."""
 
+def offset_of(object: object, value: object, size: int) -> int:
+    """
+    Return the offset, in bytes, of the word of an object of ``size`` bytes that refers to ``value``; 0 if no word does, or several do.
+    """
+
 class Sampler:
     """
     Counts what the threads of a pipeline are doing. The sampler's own thread needs no GIL.
@@ -328,6 +333,16 @@ class Sampler:
 
     def assign(self, native_id: int, stage: int) -> None:
         """Count everything that a thread does for this stage."""
+
+    def watch(self, native_id: int, thread: object, call: int, owner: int) -> None:
+        """
+        Count what a thread does for the stage of the object that it keeps at the offset ``owner`` of ``thread``, while the word at the offset ``call`` is not ``None``. Costs the thread nothing.
+        """
+
+    def name(self, owner: object, stage: int) -> None:
+        """
+        Say which stage an object stands for. It is compared by identity, and not kept alive.
+        """
 
     def adopt(self, native_id: int, stage: int) -> None:
         """

@@ -26,6 +26,7 @@ from ._places import Places
 
 if TYPE_CHECKING:
     from spdl.pipeline._limits import Limit
+    from spdl.pipeline._observe._probe import Unit
 
     from ._failures import Failure, FailureRecord, FailureReporter
     from ._lane import Lane
@@ -70,6 +71,7 @@ class Core:
         self.is_abandoned = False  # the handle was collected, or the interpreter is exiting
         self.started = 0.0
         self.ended_at: float | None = None
+        self.unit: Unit = "items"  # what the sink receives
         self.num_failures = 0  # number of failed items of all stages
         self.limit: Limit | None = None  # the pipeline's max_failures
         self.crossing_failure: FailureRecord | None = None  # it exceeded the limit; for a rate, the newest

@@ -27,6 +27,10 @@ class Counters:
         "blocked_seen",
         "blocked_since",
         "busy_seen",
+        "cpu_alone",
+        "cpu_beside",
+        "num_alone",
+        "num_beside",
         "num_blocked",
         "num_calls",
         "num_dropped",
@@ -65,6 +69,12 @@ class Counters:
         # samples would overweight the first, cold calls.
         self.sampled_cpu = 0.0
         self.sampled_wall = 0.0
+        # Of these, calls that ran while no other call of the stage did, and calls that ran beside others. The second
+        # take longer if calls share caches or memory bandwidth.
+        self.num_alone = 0
+        self.cpu_alone = 0.0
+        self.num_beside = 0
+        self.cpu_beside = 0.0
         self.starved = 0.0
         self.starved_since: float | None = None
         self.starved_seen = 0.0

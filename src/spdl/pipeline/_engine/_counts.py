@@ -65,6 +65,7 @@ def take_counts(engine: Engine) -> EngineCounts:
             num_items=engine.num_items,
             consumer_wait=engine.consumer_wait_until(now),
             nodes=tuple(_counts_of(node, now, engine, open_times.get(node, 0.0)) for node in nodes),
+            unit=engine.unit,
         )
 
 
@@ -126,4 +127,5 @@ def _counts_of(node: Node, now: float, engine: Engine, open_time: float) -> Node
         runs_on=node.lane.runs_on if isinstance(node, CallStage) else node.runs_on,
         failures=tuple(FailedCall(*record[:7]) for record in node.failures),
         inputs=tuple(channel.producer.info.stage_id for channel in node.inboxes),
+        num_workers=node.num_workers,
     )

@@ -11,11 +11,12 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
+from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 import spdl.pipeline._asyncio as asyncio
-from spdl._reports import log
+from spdl._reports import log, shown
 
 from ._channel import MARK
 from ._core import Core, EngineState
@@ -63,6 +64,11 @@ class Engine(Core):
         self.is_left = False  # a join was interrupted: do not wait for its threads again
         self.stall: StallError | None = None  # what readers get, after ``stall_timeout``
         self.is_forked = False  # a copy in the child of a fork, without the threads
+        #: Begins the measurement for verdicts, on the thread of a reader that waits this long after the start. A
+        #: pipeline that ends sooner, or whose consumer never waits, needs none.
+        self.begin_measuring: Callable[[], None] | None = None
+        self.measured_after = 0.0
+        self._measured_from = inf
 
     # -- start
 
@@ -74,6 +80,8 @@ class Engine(Core):
                 self.state = EngineState.RUNNING
                 self.started = now = perf_counter()
                 self._begin_starved(now)
+                if self.begin_measuring is not None:
+                    self._measured_from = now + self.measured_after
             register(self)
             for lane in self.lanes:
                 lane.prepare()
@@ -175,21 +183,42 @@ class Engine(Core):
                     if is_late:  # checked after the queue: an item may have arrived at the last moment
                         raise TimeoutError(f"no item from pipeline {self.pipeline_id} within {timeout} s")
                     self.sink.begin_wait(wait)
-                if deadline is None:
+                if deadline is None and self._measured_from == inf:
                     arrived.acquire()
                 else:
-                    remaining = deadline - perf_counter()
-                    is_late = remaining <= 0 or not arrived.acquire(timeout=min(remaining, threading.TIMEOUT_MAX))
+                    is_late = not self._is_woken(arrived, inf if deadline is None else deadline)
         finally:
             if not wait.is_over:
                 with self.lock:
                     self._end_wait(wait)
+
+    def _is_woken(self, arrived: threading.Lock, deadline: float) -> bool:
+        """Wait until the deadline, and begin the measurement meanwhile if it is due. Returns False if it is late."""
+        while True:
+            until = min(deadline, self._measured_from)
+            remaining = until - perf_counter()
+            if remaining > 0 and arrived.acquire(timeout=min(remaining, threading.TIMEOUT_MAX)):
+                return True
+            if until == deadline:
+                return False
+            self._measure()
+
+    def _measure(self) -> None:
+        self._measured_from = inf
+        begin, self.begin_measuring = self.begin_measuring, None
+        if begin is not None:
+            try:
+                begin()
+            except Exception as exc:  # noqa: BLE001 - the item matters more
+                log(self.log, logging.DEBUG, "pipeline %d is not measured: %s", self.pipeline_id, shown(exc))
 
     async def read_async(self, timeout: float | None) -> Any:  # noqa: ASYNC109 - same parameter as read
         """``read`` for coroutines: does not block the event loop. Cancellation loses no item."""
         loop = asyncio.get_running_loop()
         began = perf_counter()
         wait: Wait | None = None
+        if began >= self._measured_from:
+            self._measure()
         try:
             async with asyncio.timeout(timeout):
                 while True:

@@ -111,6 +111,8 @@ class CallLane(Lane):
 
     #: Where the calls run.
     runs_on: Place = "pool"
+    #: Number of threads or processes of its own for these calls; 0: it has none, or they are not known.
+    num_workers: int = 0
     #: A thread of this lane holds the lock and will claim before releasing it, so no wake-up is needed. Guarded by the
     #: lock.
     is_claiming = False

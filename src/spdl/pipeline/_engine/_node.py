@@ -127,6 +127,11 @@ class Node:
         return 0
 
     @property
+    def num_workers(self) -> int:
+        """Number of threads or processes of its own that run its calls; 0: it has none, or they are not known."""
+        return 0
+
+    @property
     def num_issued(self) -> int | None:
         """Number of items that a source has made; ``None``: the node is not a source."""
         return None

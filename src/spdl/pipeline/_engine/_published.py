@@ -1,55 +1,81 @@
-"""Makes the threads of an engine publish which stage they work for, from the first request on.
+"""Tells the sampler of threads which stage each thread of an engine works for, from the first request on.
 
-The function that runs a call is replaced, on the lane object, by one that also publishes the stage. Until then, and in
-pipelines that are not observed, there is nothing to check and no cost.
+The workers of the pool keep their call and its stage in two slots of the thread object, at places of memory that do not
+change. The sampler reads them from there, so a call costs nothing more. For threads of an executor, the function that
+runs a call is replaced, on the lane object, by one that also publishes the stage.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._lanes import ExecutorLane, LoopLane, PoolLane, SourceLane
+from ._thread import EngineThread, Task
 
 if TYPE_CHECKING:
     from spdl.pipeline._observe._probe import ThreadBoard
 
     from ._engine import Engine
-    from ._thread import EngineThread
-    from ._ticket import CallSource, Ticket
+    from ._node import Node
+    from ._ticket import Ticket
 
-__all__ = ["Published"]
+__all__ = ["Costs", "Published"]
+
+
+class Costs(NamedTuple):
+    """CPU seconds of the calls of a stage that ran alone, and of those that ran beside others, with their numbers."""
+
+    num_alone: int = 0
+    cpu_alone: float = 0.0
+    num_beside: int = 0
+    cpu_beside: float = 0.0
+
+    def since(self, before: Costs) -> Costs:
+        return Costs(
+            self.num_alone - before.num_alone,
+            self.cpu_alone - before.cpu_alone,
+            self.num_beside - before.num_beside,
+            self.cpu_beside - before.cpu_beside,
+        )
 
 
 class Published:
-    """Publishes the threads of a started engine on a board: all calls that begin from now on.
+    """Publishes the threads of a started engine on a board, with the calls that are running.
 
-    Threads that are already in a call are *adopted*: their samples count while they are in that call.
+    Threads of an executor that are already in a call are *adopted*: their samples count while they are in that call.
     """
 
     def __init__(self, engine: Engine, board: ThreadBoard) -> None:
         self._board = board
-        self._lanes: list[Any] = []
+        self._lanes: list[PoolLane | ExecutorLane] = []
         self._adopted: list[tuple[Callable[[], bool], int]] = []  # whether the call still runs, and the thread's id
         self._executors: list[tuple[ExecutorLane, int]] = []
         self._lock = engine.lock
+        places = _places()
         with engine.lock:
-            nodes = sorted(engine.nodes, key=lambda node: int(node.info.stage_id))
-            numbers: dict[object, int] = {node: number for number, node in enumerate(nodes)}
+            self._nodes = nodes = sorted(engine.nodes, key=lambda node: int(node.info.stage_id))
+            self._costs = [_costs_of(node) for node in nodes]
             by_id = {node.info.stage_id: number for number, node in enumerate(nodes)}
+            for number, node in enumerate(nodes):
+                board.name(node, number)
             for lane in engine.lanes:
                 if isinstance(lane, PoolLane):
                     for stage in lane.stages:  # jobs of the event loop too
-                        numbers[stage] = by_id[stage.info.stage_id]
-                    self._publish_pool(lane, numbers)
+                        board.name(stage, by_id[stage.info.stage_id])
+                    self._watch_pool(lane, places)
                 elif isinstance(lane, ExecutorLane) and not lane.is_remote:
-                    self._publish_executor(lane, numbers)
+                    self._publish_executor(lane, by_id[lane.stage.info.stage_id] if lane.stage is not None else 0)
                 elif isinstance(lane, SourceLane):
-                    self._assign(lane.thread, numbers[lane.node])
+                    self._assign(lane.thread, by_id[lane.node.info.stage_id])
                 elif isinstance(lane, LoopLane):
                     self._assign(lane.thread, len(nodes))
+
+    def costs(self) -> list[Costs]:
+        """Return the costs of the calls since the construction, for each stage."""
+        return [_costs_of(node).since(before) for node, before in zip(self._nodes, self._costs, strict=True)]
 
     def settle(self) -> None:
         """Forget the adopted threads whose calls have ended, and adopt those of calls that were submitted before."""
@@ -67,8 +93,10 @@ class Published:
     def end(self) -> None:
         """Stop publishing, from the next call of each thread on."""
         for lane in self._lanes:
-            vars(lane).pop("run", None)
-            vars(lane).pop("run_noted", None)
+            if isinstance(lane, PoolLane):
+                lane.on_thread = None
+            else:
+                vars(lane).pop("run_noted", None)
         self._lanes = []
         self._adopted = []
         self._executors = []
@@ -77,27 +105,22 @@ class Published:
         if thread is not None and thread.native_id is not None:
             self._board.assign(thread.native_id, number)
 
-    def _publish_pool(self, lane: PoolLane, numbers: dict[object, int]) -> None:
-        enter, leave, run = self._board.enter, self._board.leave, lane.run
+    def _watch_pool(self, lane: PoolLane, places: tuple[int, int]) -> None:
+        if not all(places):
+            return
+        board = self._board
 
-        def run_published(thread: EngineThread, ticket: Ticket) -> None:
-            enter(numbers[ticket.stage])
-            try:
-                run(thread, ticket)
-            finally:
-                leave()
+        def watch(thread: EngineThread) -> None:
+            if thread.native_id is not None:
+                board.watch(thread.native_id, thread, *places)
 
-        lane.run = run_published  # type: ignore[method-assign]
+        lane.on_thread = watch
         self._lanes.append(lane)
         for thread in lane.threads:
-            ticket, native_id = thread.ticket, thread.native_id
-            if ticket is not None and native_id is not None:
-                self._adopted.append((partial(_runs, thread, ticket, ticket.stage), native_id))
-                self._board.adopt(native_id, numbers[ticket.stage])
+            watch(thread)
 
-    def _publish_executor(self, lane: ExecutorLane, numbers: dict[object, int]) -> None:
+    def _publish_executor(self, lane: ExecutorLane, number: int) -> None:
         enter, leave, run = self._board.enter, self._board.leave, lane.run_noted
-        number = numbers[lane.stage]
 
         def run_published(ticket: Ticket, function: Callable[[Any], Any], argument: Any) -> Any:
             enter(number)
@@ -125,9 +148,20 @@ class Published:
                 self._board.adopt(native_id, number)
 
 
-def _runs(thread: EngineThread, ticket: Ticket, stage: CallSource) -> bool:
-    """Return whether the call still runs in this stage: a ticket can move on to the next stage with its result."""
-    return thread.ticket is ticket and ticket.stage is stage
+def _costs_of(node: Node) -> Costs:
+    counters = node.counters
+    return Costs(counters.num_alone, counters.cpu_alone, counters.num_beside, counters.cpu_beside)
+
+
+@cache
+def _places() -> tuple[int, int]:
+    """Return at which offsets thread objects keep their call and its stage; 0: unknown. Found by experiment."""
+    from spdl._processes._memory import offset_of
+
+    probe: Any = EngineThread("spdl-probe", Task(None, lambda thread: None))
+    probe.ticket, probe.stage = object(), object()
+    size = EngineThread.__basicsize__
+    return offset_of(probe, probe.ticket, size), offset_of(probe, probe.stage, size)
 
 
 def _is_unsettled(lane: ExecutorLane, ticket: Ticket) -> bool:

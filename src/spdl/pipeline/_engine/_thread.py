@@ -11,7 +11,7 @@ from weakref import WeakMethod
 from ._lock import new_wake_up
 
 if TYPE_CHECKING:
-    from ._ticket import Ticket
+    from ._ticket import CallSource, Ticket
 
 __all__ = ["EngineThread", "Task"]
 
@@ -29,12 +29,16 @@ class EngineThread(threading.Thread):
     A sleeping thread holds no reference to its engine: the waking thread passes it the task. So an unused engine can be
     collected, even if one of its ops is a method of the object that holds the pipeline.
 
-    ``ticket`` is the call it runs, for the report about stuck ops; written by the thread itself, read by ``stop``.
+    ``ticket`` is the call it runs, for the report about stuck ops, and ``stage`` what the call belongs to; written by
+    the thread itself, read by ``stop`` and, as words of memory, by the sampler of threads: see ``_published.py``.
     """
+
+    __slots__ = ("stage", "ticket")  # at fixed places, beside the attributes of ``Thread``
 
     def __init__(self, name: str, task: Task) -> None:
         super().__init__(name=name, daemon=True)
         self.ticket: Ticket | None = None
+        self.stage: CallSource | None = None
         self.in_source = False  # inside the source's iterator
         #: For the thread of a source: returns a context manager that counts its time as waiting, for input or for the
         #: consumer. A weak reference, because a sleeping thread must not refer to its engine.
@@ -93,4 +97,4 @@ class EngineThread(threading.Thread):
                 task = None  # drops the references before the sleep
                 wake_up.acquire()
         finally:
-            self.task = self.ticket = None  # a thread object may outlive the engine
+            self.task = self.ticket = self.stage = None  # a thread object may outlive the engine

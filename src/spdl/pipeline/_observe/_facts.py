@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from spdl.pipeline._cpus import cpu_limit
 from spdl.pipeline._observe._measured import Measured, StageSamples
-from spdl.pipeline._observe._probe import Place
+from spdl.pipeline._observe._probe import Place, Unit
 from spdl.pipeline._observe._sampling import has_gil
 from spdl.pipeline._observe._stats import PipelineStats, StageStats
 from spdl.pipeline._observe._verdict import StageShares
 
-__all__ = ["CPUS_USED", "THROTTLED", "Facts", "StageFacts", "facts_of"]
+__all__ = ["CPUS_USED", "FROM_START", "FULL", "THROTTLED", "Facts", "StageFacts", "facts_of"]
 
 #: Minimum number of observations of threads from which the shares of a stage are computed.
 _ENOUGH_SAMPLES = 20
@@ -21,6 +21,10 @@ _ENOUGH_SAMPLES = 20
 _ENOUGH_CALLS = 10
 #: If other processes use at least this share of the machine, its CPUs do not count as free for this process.
 _LOADED = 0.15
+#: A measurement that began so many seconds after the pipeline counts as one of the whole run.
+FROM_START = 0.5
+#: Share of the slots or threads in use from which on they count as used up.
+FULL = 0.8
 #: Share of the CPUs in use from which they count as used up: in practice no process gets more.
 CPUS_USED = 0.9
 #: Share of a quota's periods in which it was used up, from which on the quota is the limit. Other processes of the
@@ -41,6 +45,11 @@ class StageFacts:
     shares: StageShares
     #: CPU time of calls that run beside others over that of calls that run alone; ``None``: too few ran alone.
     slowdown: float | None = None
+    #: Threads or processes of its own: those of its executor or region; 0: it has none, or they are not known.
+    num_workers: int = 0
+    concurrency: int = 0  #: calls that may be submitted at once; 0: as many as may run
+    #: CPUs that the calls use in other processes, where it is not known for each call.
+    cpus_away: float = 0.0
 
     @property
     def fill(self) -> float:
@@ -50,7 +59,12 @@ class StageFacts:
     @property
     def cpus(self) -> float:
         """CPUs that the stage's calls use."""
-        return self.load * self.shares.cpu
+        return self.load * self.shares.cpu + self.cpus_away
+
+    @property
+    def is_away(self) -> bool:
+        """Whether its calls run in other processes."""
+        return self.runs_on in ("process", "region")
 
     @property
     def held(self) -> float:
@@ -90,6 +104,7 @@ class Facts:
     #: Share of the time in which the sink's buffer had items.
     sink_occupied: float = 0.0
     state: str = "running"
+    unit: Unit = "items"  #: what the rates count
 
     @property
     def cpus_left(self) -> float:
@@ -112,8 +127,27 @@ class Facts:
 
     @property
     def threads_for_cpus(self) -> float:
-        """Threads of this process that are on a CPU or want one, on average."""
-        return sum(stage.load * (stage.shares.cpu + stage.shares.queue) for stage in self.stages)
+        """Threads and workers of this process that are on a CPU or want one, on average."""
+        return sum(
+            (stage.num_workers or stage.load)
+            if self.computes(stage)
+            else stage.load * (stage.shares.cpu + stage.shares.queue)
+            for stage in self.stages
+        )
+
+    def computes(self, stage: StageFacts) -> bool:
+        """Whether the calls of a stage that runs elsewhere compute more than they wait."""
+        share = 0.25 if self.is_loaded else 0.5
+        return stage.is_away and stage.cpus_away >= share * max(1, stage.num_workers or stage.limit)
+
+    def lacks_threads(self, stage: StageFacts) -> bool:
+        """Whether the number of pool threads, not the stage's own limit, limits the stage."""
+        return stage.runs_on == "pool" and stage.fill < FULL and self.pool_fill >= FULL
+
+    @property
+    def is_machine_full(self) -> bool:
+        """Whether this process and others together use all CPUs that this process may use."""
+        return self.is_cpu_full or self.cpus_used + self.cpus_outside >= CPUS_USED * self.machine_cpus
 
     @property
     def limiting(self) -> StageFacts | None:
@@ -141,10 +175,12 @@ def facts_of(stats: PipelineStats) -> Facts:
     numbers = [k for k, stage in enumerate(window.stages) if stage.runs_on not in ("engine", "sink")]
     samples = measured.stages if measured is not None and measured.num_looks else ()
     stages = tuple(_stage_of(window, k, shares[k], samples[k] if samples else StageSamples()) for k in numbers)
+    stages = _with_cpus_away(stages, cpus.used)
     is_sampled = measured is not None and measured.num_looks > 0
     knows_holder = is_sampled and measured is not None and measured.knows_holder
+    is_whole = stats.since is not None and stats.since.elapsed <= FROM_START
     return Facts(
-        seconds=elapsed,
+        seconds=stats.elapsed if is_whole else elapsed,
         num_items=window.num_items,
         num_calls=max((stage.num_calls for stage in window.stages), default=0),
         rate=window.rate,
@@ -162,7 +198,20 @@ def facts_of(stats: PipelineStats) -> Facts:
         stages=stages,
         sink_occupied=window.stages[-1].occupancy if window.stages else 0.0,
         state=stats.state,
+        unit=stats.unit,
     )
+
+
+def _with_cpus_away(stages: tuple[StageFacts, ...], used: float) -> tuple[StageFacts, ...]:
+    """Divide the CPU time that no thread of this process has used among the stages that run elsewhere, by their load.
+
+    An upper limit: it has the CPU time of threads that work for no stage.
+    """
+    load = sum(stage.load for stage in stages if stage.is_away)
+    left = max(0.0, used - sum(stage.cpus for stage in stages))
+    if load <= 0:
+        return stages
+    return tuple(replace(stage, cpus_away=left * stage.load / load) if stage.is_away else stage for stage in stages)
 
 
 class _Cpus(NamedTuple):
@@ -198,14 +247,21 @@ def _cpus_of(window: PipelineStats, measured: Measured | None) -> _Cpus:
 def _stage_of(window: PipelineStats, number: int, shares: StageShares, samples: StageSamples) -> StageFacts:
     stage = window.stages[number]
     elapsed = max(window.elapsed, 1e-9)
+    limit = 1 if stage.runs_on == "source" else stage.info.concurrency or 1
     load = stage.busy / elapsed
+    if stage.runs_on in ("executor", "process") and stage.num_workers:
+        # Calls that wait for a worker of a pool are submitted, but do not run.
+        limit = min(limit, stage.num_workers)
+        load = min(load, float(limit))
     score = max(0.0, 1.0 - (stage.starved + stage.blocked) / elapsed) if stage.busy > 0 else 0.0
     if stage.runs_on == "source":  # the rest of the time, its thread waits for a CPU or the GIL
         score = min(score, load)
     return StageFacts(
         name=stage.info.stage_name,
         runs_on=stage.runs_on,
-        limit=1 if stage.runs_on == "source" else stage.info.concurrency or 1,
+        limit=limit,
+        concurrency=stage.info.concurrency or 1,
+        num_workers=stage.num_workers,
         num_calls=stage.num_calls,
         load=load,
         score=score,

@@ -5,13 +5,12 @@ The thresholds are the constants below. ``docs/architecture.md``, "Verdicts", ex
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil
 from typing import NamedTuple
 
-from spdl.pipeline._observe._bounds import Bound, bounds_of, lowest
-from spdl.pipeline._observe._facts import CPUS_USED, THROTTLED, Facts, StageFacts, facts_of
+from spdl.pipeline._observe._advice import change_for
+from spdl.pipeline._observe._facts import CPUS_USED, FROM_START, FULL, THROTTLED, Facts, StageFacts, facts_of
 from spdl.pipeline._observe._stats import PipelineStats
 from spdl.pipeline._observe._terms import TERMS, Terms, User
 from spdl.pipeline._observe._verdict import Cause, Verdict, as_rate
@@ -30,21 +29,25 @@ _GIL_HELD = 0.85
 _IO = 0.7
 _CPU = 0.7
 _SLOWDOWN = 1.3
-#: If fewer threads than this wait for something other than a CPU on average, the advice adds no threads for them.
-_SOME_WAIT = 0.3
-_FULL = 0.8
-#: Maximum factor by which a change is proposed: how a disk behaves beyond that is not known.
-_MOST = 4
-#: Minimum gain, as a factor, for which a move to other processes is proposed.
-_WORTH_IT = 1.1
+#: If others use the machine, the holder of the GIL waits for a CPU too, and other threads for both.
+_GIL_HELD_PROBABLY = 0.6
+#: A consumer whose buffer has items for this share of the time is the limit, even if it waits for up to this share.
+_CONSUMER_FULL = 0.8
+_CONSUMER_WAIT_FULL = 0.1
+#: So many items show that it is the consumer, with fewer calls than the other causes need.
+_MIN_ITEMS = 20
 
 
 class Found(NamedTuple):
-    """A cause and its stage. If the cause is unknown, ``missing`` says why."""
+    """A cause and its stage. If the cause is unknown, ``missing`` says why.
+
+    ``is_probable``: other processes use so much of the machine that the shares leave some doubt.
+    """
 
     cause: Cause
     stage: StageFacts | None = None
     missing: str = ""
+    is_probable: bool = False
 
 
 def judge(stats: PipelineStats, user: User = "pipeline") -> Verdict:
@@ -55,7 +58,9 @@ def judge(stats: PipelineStats, user: User = "pipeline") -> Verdict:
         user: Interface whose arguments the advice names.
     """
     measured = stats.measured
-    if measured is not None and stats.since is not None and measured.seconds < MIN_SECONDS <= stats.elapsed:
+    since = stats.since
+    is_late = since is not None and since.elapsed > FROM_START
+    if measured is not None and is_late and measured.seconds < MIN_SECONDS <= stats.elapsed:
         # An estimate over the whole run, until the measurement is long enough. The use of the CPUs is known sooner.
         known = replace(measured, num_looks=0) if measured.seconds >= _MIN_CPU_SECONDS else None
         stats = replace(stats, measured=known, since=None)
@@ -66,19 +71,21 @@ def verdict_of(facts: Facts, terms: Terms = TERMS["pipeline"]) -> Verdict:
     """Return the verdict on facts."""
     found = decide(facts)
     stage, cause = found.stage, found.cause
-    change = _change(facts, found, terms)
+    change = change_for(facts, cause, stage, terms) if cause != "unsure" else None
     return Verdict(
         stage=None if stage is None else stage.name,
         cause=cause,
         reason=_reason(facts, found),
-        advice=change.advice,
-        arguments=change.arguments,
+        advice=_way_to_know(facts, found) if change is None else change.advice,
+        arguments={} if change is None else change.arguments,
         rate=facts.rate,
-        predicted_rate=change.rate,
-        next_bound=change.bound,
+        predicted_rate=None if change is None else change.rate,
+        next_bound=None if change is None else change.bound,
         shares=tuple(each.shares for each in facts.stages),
         seconds=facts.seconds,
         is_estimated=not facts.is_sampled and cause not in ("unsure", "consumer"),
+        is_probable=found.is_probable,
+        unit=facts.unit,
     )
 
 
@@ -87,10 +94,11 @@ def verdict_of(facts: Facts, terms: Terms = TERMS["pipeline"]) -> Verdict:
 
 def decide(facts: Facts) -> Found:
     """Return the cause."""
-    if missing := _missing(facts):
-        return Found("unsure", missing=missing)
-    if facts.wait < _CONSUMER_WAIT:
+    missing = _missing(facts)
+    if _is_consumer(facts) and (not missing or _shows_consumer(facts)):
         return Found("consumer")
+    if missing:
+        return Found("unsure", missing=missing)
     stage = facts.limiting
     if stage is None:
         return Found(
@@ -108,7 +116,7 @@ def decide(facts: Facts) -> Found:
     io = shares.io / max(0.1, 1.0 - shares.queue) if is_loaded else shares.io
     if shares.queue >= _QUEUE and shares.queue > shares.gil:
         if is_loaded and not is_cpu_full:
-            return Found("unsure", stage, _outside(facts))
+            return _beside_others(facts, stage)
         if is_cpu_full and facts.threads_for_cpus > ceil(facts.cpus) + 0.5:
             return Found("oversubscribed", _hungriest(facts))
     # With one CPU or less that is used up, sharing it with worker processes gains nothing.
@@ -126,7 +134,9 @@ def decide(facts: Facts) -> Found:
         and is_loaded
         and facts.cpus_used + facts.cpus_outside >= CPUS_USED * facts.cpus
     ):
-        return Found("unsure", stage, _outside(facts))
+        return _beside_others(facts, stage)
+    if facts.computes(stage) and facts.is_machine_full and facts.threads_for_cpus > ceil(facts.cpus) - 0.5:
+        return Found("cpu", stage, is_probable=True)
     if _is_full(facts, stage):
         return Found("io" if io >= _IO else "cap", stage)
     return Found(
@@ -135,6 +145,40 @@ def decide(facts: Facts) -> Found:
         f"{stage.name} is the slowest stage, but it uses only {_percent(stage.fill)} of its slots while the consumer "
         f"waits {_percent(facts.wait)} of the time",
     )
+
+
+def _beside_others(facts: Facts, stage: StageFacts) -> Found:
+    """Return what the shares show, apart from the time in which other processes had the CPU."""
+    shares = stage.shares
+    if not facts.is_sampled:
+        return Found("unsure", stage, _outside(facts))
+    undisturbed = max(0.1, 1.0 - shares.queue)
+    # Of many threads that want a CPU, some are interrupted while they hold the GIL, which is then held for long.
+    is_crowd = facts.threads_for_cpus > 2 * ceil(facts.cpus) and shares.queue > 2 * shares.gil
+    gil = shares.gil >= _GIL or (facts.gil_held or 0.0) >= _GIL_HELD_PROBABLY
+    if facts.has_gil and facts.cpus > 1.0 and gil and not is_crowd:
+        return Found("gil", _gil_holder(facts, stage), is_probable=True)
+    if facts.is_machine_full and facts.threads_for_cpus > ceil(facts.cpus) + 0.5:
+        return Found("oversubscribed", _hungriest(facts), is_probable=True)
+    if stage.runs_on == "source":
+        return Found("source", stage, is_probable=True)
+    if not _is_full(facts, stage):
+        return Found("unsure", stage, _outside(facts))
+    if shares.io / undisturbed >= _IO:
+        return Found("io", stage, is_probable=True)
+    if facts.is_machine_full and facts.threads_for_cpus > ceil(facts.cpus) - 0.5:
+        return Found("cpu", _hungriest(facts), is_probable=True)
+    return Found("cap", stage, is_probable=True)
+
+
+def _is_consumer(facts: Facts) -> bool:
+    wait = facts.wait
+    return wait < _CONSUMER_WAIT or (wait < _CONSUMER_WAIT_FULL and facts.sink_occupied >= _CONSUMER_FULL)
+
+
+def _shows_consumer(facts: Facts) -> bool:
+    """Return whether the consumer has read long enough to be known for the limit, however few calls that took."""
+    return facts.seconds >= MIN_SECONDS and facts.num_items >= _MIN_ITEMS
 
 
 def _shares_memory(facts: Facts, stage: StageFacts) -> bool:
@@ -167,12 +211,7 @@ def _in_flight(stage: StageFacts) -> str:
 
 
 def _is_full(facts: Facts, stage: StageFacts) -> bool:
-    return stage.fill >= _FULL or _lacks_threads(facts, stage)
-
-
-def _lacks_threads(facts: Facts, stage: StageFacts) -> bool:
-    """Return whether the number of pool threads, not the stage's own limit, limits the stage."""
-    return stage.runs_on == "pool" and stage.fill < _FULL and facts.pool_fill >= _FULL
+    return stage.fill >= FULL or facts.lacks_threads(stage)
 
 
 def _gil_holder(facts: Facts, stage: StageFacts) -> StageFacts | None:
@@ -195,118 +234,7 @@ def _outside(facts: Facts) -> str:
     )
 
 
-# ------------------------------------------------------------------------------------------------------------ advice
-
-
-class _Change(NamedTuple):
-    advice: str
-    rate: float | None
-    bound: str | None
-    arguments: Mapping[str, int] = {}
-
-
-def _change(facts: Facts, found: Found, terms: Terms) -> _Change:
-    bounds = bounds_of(facts, terms.num_threads)
-    cause, stage = found.cause, found.stage
-    if cause == "consumer":
-        bound = lowest(bounds, "consumer")
-        advice = "nothing in the pipeline: it is not what limits you"
-        return _Change(advice, facts.rate, None if bound is None else f"{bound.name}, at {as_rate(bound.rate)}")
-    if cause == "unsure":
-        return _Change(_way_to_know(facts, found), None, None)
-    if cause == "gil":
-        return _without_gil(facts, stage, terms)
-    assert stage is not None
-    if cause == "oversubscribed":
-        waiting = max(0, ceil(sum(each.waiting for each in facts.pool) - _SOME_WAIT))
-        number = max(1, ceil(facts.cpus)) + waiting
-        why = "one thread for each CPU" + (f" and {waiting} for calls that wait" if waiting else "")
-        advice = f"{terms.threads.format(number=number)}, {why}: {stage.name} needs CPU time, not more threads"
-        return _Change(advice, facts.rate, _name(lowest(bounds, "pool", stage.name)), {terms.num_threads: number})
-    if cause in ("cpu", "memory"):
-        advice = f"make {stage.name} cheaper, or use more CPUs or machines: no argument gives more CPU time"
-        if cause == "memory":
-            whose = "" if terms.has_one_number else f" of {stage.name}"
-            advice = f"lower the {terms.concurrency}{whose}: calls of {stage.name} slow each other down"
-        return _Change(advice, facts.rate, _name(lowest(bounds, "cpu", "pool", stage.name)))
-    if cause == "source":
-        bound = lowest(bounds, stage.name)
-        advice = (
-            f"make the source cheaper: let it emit positions or paths, and read in {terms.function}, which can run "
-            "several calls at once"
-        )
-        return _Change(advice, facts.rate if bound is None else max(facts.rate, bound.rate), _name(bound))
-    return _with_more_calls(facts, stage, bounds, terms)
-
-
-def _with_more_calls(facts: Facts, stage: StageFacts, bounds: list[Bound], terms: Terms) -> _Change:
-    """Raise the number of calls at once as far as the next bound allows."""
-    lacks_threads = _lacks_threads(facts, stage)
-    own = lowest([bound for bound in bounds if bound.kind == stage.name])
-    others = lowest(bounds, stage.name, "pool")
-    ceiling = facts.rate * _MOST
-    if lacks_threads and own is not None:  # its own limit stays
-        ceiling = min(ceiling, own.rate)
-        others = min((bound for bound in (own, others) if bound is not None), key=lambda bound: bound.rate)
-    target = min(ceiling, others.rate) if others is not None else ceiling
-    growth = max(1.0, target / facts.rate) if facts.rate > 0 else 1.0
-    if stage.runs_on == "region":
-        advice = f"more workers for {stage.name}, {growth:.2g} times as many: resize(), or a larger number in to()"
-        return _Change(advice, facts.rate * growth, _name(others) if target < ceiling else None)
-    arguments: dict[str, int] = {}
-    limit = stage.limit
-    if not lacks_threads:
-        limit = max(stage.limit + 1, ceil(stage.own_load * growth - 0.05))
-        arguments[terms.concurrency] = limit
-        growth = min(growth, limit / max(stage.own_load, 1e-9))
-    if stage.runs_on == "pool":
-        needed = ceil(sum(each.own_load for each in facts.pool) * growth - 0.05)
-        if lacks_threads:
-            needed = max(needed, facts.num_threads + 1)
-        if needed > facts.num_threads:
-            arguments[terms.num_threads] = needed
-    words = []
-    if terms.has_one_number:
-        words = [f"{name}={number} (now {facts.num_threads})" for name, number in arguments.items()]
-    elif terms.concurrency in arguments:
-        words.append(f"{terms.concurrency}={limit} (now {stage.limit}) for {stage.name}")
-    if terms.num_threads in arguments and not terms.has_one_number:
-        words.append(f"{terms.num_threads}={arguments[terms.num_threads]} (now {facts.num_threads})")
-    if stage.runs_on == "process":
-        words.append("with as many worker processes")
-    predicted = facts.rate * growth
-    is_bounded = others is not None and others.rate <= predicted * 1.05
-    return _Change(", ".join(words), predicted, _name(others) if is_bounded else None, arguments)
-
-
-def _without_gil(facts: Facts, stage: StageFacts | None, terms: Terms) -> _Change:
-    """Move the stage that holds the GIL to other processes."""
-    if stage is None:
-        advice = (
-            f"{terms.away}: Python code outside of the pipeline, such as the training loop, holds the GIL, and the "
-            "pipeline waits for it"
-        )
-        bound = lowest(bounds_of(facts, terms.num_threads), "gil")
-        return _Change(advice, facts.rate if bound is None else max(facts.rate, bound.rate), _name(bound))
-    bounds = bounds_of(facts, terms.num_threads, without_gil=stage)
-    number = max(2, ceil(facts.cpus))
-    bounds = [bound for bound in bounds if bound.kind != stage.name]
-    if stage.own_load > 0:
-        bounds.append(Bound(stage.name, f"{stage.name}, {number} processes", facts.rate * number / stage.own_load))
-    bound = lowest(bounds)
-    predicted = facts.rate if bound is None else max(facts.rate, bound.rate)
-    native = f"call native code in {stage.name} that releases the GIL"
-    if stage.runs_on == "source":
-        advice = f"do less in the source: let it emit positions or paths, and do the work in {terms.function}"
-        return _Change(advice, predicted, _name(bound))
-    if predicted < _WORTH_IT * facts.rate and not facts.is_loaded:
-        advice = f"{native}, or give it more at once: its calls are too short for other processes"
-        return _Change(advice, facts.rate, _name(bound))
-    # A process is idle until its next call arrives, so one call is queued for each call that runs.
-    numbers = {"number": number, "calls": 2 * number}
-    advice = f"{terms.processes.format(stage=stage.name, **numbers)}; or {native}"
-    arguments = {name: numbers[which] for name, which in terms.arguments}
-    return _Change(advice, predicted, _name(bound), arguments)
+# ------------------------------------------------------------------------------------------------------ what is missing
 
 
 def _way_to_know(facts: Facts, found: Found) -> str:
@@ -329,16 +257,25 @@ def _way_to_know(facts: Facts, found: Found) -> str:
 def _reason(facts: Facts, found: Found) -> str:
     cause, stage = found.cause, found.stage
     if cause == "unsure":
-        return f"unsure: {found.missing}"
+        # The counters show the limiting stage sooner than its cause, and tables name it in the line above.
+        return f"{'the cause is ' if _missing(facts) else ''}unsure: {found.missing}"
     if cause == "consumer":
-        took = as_rate(facts.rate)
+        took = as_rate(facts.rate, facts.unit)
         return f"the consumer is the limit: it waits only {_percent(facts.wait)} of the time, and takes {took}"
-    rates = f"the pipeline makes {as_rate(facts.rate)}"
+    rates = f"the pipeline makes {as_rate(facts.rate, facts.unit)}"
     if facts.wait < 0.98:
-        rates += f", the consumer could take {as_rate(facts.rate / (1.0 - facts.wait))}"
+        rates += f", the consumer could take {as_rate(facts.rate / (1.0 - facts.wait), facts.unit)}"
     if stage is None:
         return f"the GIL is held outside of the pipeline {_percent(facts.gil_elsewhere)} of the time; {rates}"
-    return f"{_what(facts, cause, stage)}; {rates}"
+    doubt = ""
+    if found.is_probable:
+        shares = stage.shares
+        doubt = (
+            f"; other processes use {facts.cpus_outside:.1f} of {facts.machine_cpus} CPUs, and calls of {stage.name} "
+            f"are on a CPU {_percent(shares.cpu)} of their time, and wait {_percent(shares.queue)} for one, "
+            f"{_percent(shares.gil)} for the GIL and {_percent(shares.io)} for I/O"
+        )
+    return f"{_what(facts, cause, stage)}{doubt}; {rates}"
 
 
 def _what(facts: Facts, cause: Cause, stage: StageFacts) -> str:
@@ -370,17 +307,20 @@ def _what(facts: Facts, cause: Cause, stage: StageFacts) -> str:
         return f"the source is slow: next() takes {_percent(stage.load)} of the time"
     if cause == "memory":
         return f"{name} is bound by memory: its calls take {stage.slowdown:.1f} times the CPU time beside others"
-    return f"{name} is limited by its number of calls at once: {_slots(facts, stage)}, while CPUs are free"
+    free = "" if facts.is_machine_full else ", while CPUs are free"
+    return f"{name} is limited by its number of calls at once: {_slots(facts, stage).removeprefix('and ')}{free}"
 
 
 def _slots(facts: Facts, stage: StageFacts) -> str:
-    if _lacks_threads(facts, stage):
+    if facts.lacks_threads(stage):
         return f"and all {facts.num_threads} threads are in use"
+    if stage.runs_on == "region" and stage.num_workers:
+        return (
+            "and its only worker is in use"
+            if stage.num_workers == 1
+            else f"and all {stage.num_workers} workers are in use"
+        )
     return "one at a time" if stage.limit == 1 else f"and all {stage.limit} slots are in use"
-
-
-def _name(bound: Bound | None) -> str | None:
-    return None if bound is None else bound.name
 
 
 def _percent(share: float) -> str:

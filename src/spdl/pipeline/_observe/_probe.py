@@ -27,6 +27,7 @@ __all__ = [
     "Place",
     "StageWiring",
     "ThreadBoard",
+    "Unit",
 ]
 
 #: What became of a failed item: nothing, a substitute, or the failure of its stage.
@@ -36,6 +37,8 @@ EngineState: TypeAlias = Literal["new", "running", "stopping", "ended", "failed"
 #: executor), the event loop, other processes, the thread that completes the call before (the engine), or the consumer.
 Place: TypeAlias = Literal["source", "pool", "executor", "loop", "process", "region", "engine", "sink"]
 NodeKind: TypeAlias = Literal["source", "stage", "router", "path", "sink"]
+#: What an output is to the user: batches where an aggregate makes it.
+Unit: TypeAlias = Literal["items", "batches"]
 
 
 class CallCounts(NamedTuple):
@@ -102,6 +105,7 @@ class NodeCounts(NamedTuple):
     failures: tuple[FailedCall, ...]  #: the newest, oldest first
     runs_on: Place = "engine"
     inputs: tuple[str, ...] = ()  #: ids of the stages that the node reads from
+    num_workers: int = 0  #: of the executor or region that runs its calls; 0: there is none, or it is not known
 
 
 class EngineCounts(NamedTuple):
@@ -113,6 +117,7 @@ class EngineCounts(NamedTuple):
     num_items: int  #: number of items returned to the consumer
     consumer_wait: float  #: s
     nodes: tuple[NodeCounts, ...]  #: in order of stage id
+    unit: Unit = "items"  #: what the sink receives
 
 
 class CallInFlight(NamedTuple):
@@ -133,6 +138,12 @@ class ThreadBoard(Protocol):
 
     def leave(self) -> None:
         """Record that the calling thread ends a call."""
+
+    def watch(self, native_id: int, thread: object, call: int, owner: int) -> None:
+        """Read what a thread works for from words of its object, at these offsets."""
+
+    def name(self, owner: object, stage: int) -> None:
+        """Record which stage such an object stands for."""
 
     def assign(self, native_id: int, stage: int) -> None:
         """Record that a thread always works for this stage."""

@@ -1,8 +1,7 @@
 """Measures one pipeline while it runs: samples its threads, and reads CPU times.
 
-Nothing runs until the first request. Then a native thread samples the threads of the pipeline about 20 times a second,
-or less often if that would take more than 0.1 % of a CPU. It does not need the GIL and blocks no other thread. It ends
-with the pipeline.
+A native thread samples the threads of the pipeline about 20 times a second, or less often if that would take more than
+0.1 % of a CPU. It does not need the GIL and blocks no other thread. It ends with the pipeline.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -45,6 +45,7 @@ class Sampling:
         self._sampler = self._make_sampler()
         self._published: Any = None if self._sampler is None else publish(self._sampler)
         self._began = read_cpu()
+        self._newest: Measured | None = None
         self._result: Measured | None = None
 
     def _make_sampler(self) -> Any:
@@ -59,10 +60,15 @@ class Sampling:
         except OSError:
             return None
 
-    def read(self) -> Measured:
-        """Return what was measured so far."""
+    def read(self, max_age: float = 0.0) -> Measured:
+        """Return what was measured so far, or until at most ``max_age`` seconds ago."""
         with self._lock:
-            return self._result if self._result is not None else self._read()
+            if self._result is not None:
+                return self._result
+            newest = self._newest
+            if newest is None or time.monotonic() - self._began.time - newest.seconds > max_age:
+                newest = self._newest = self._read()
+            return newest
 
     def end(self) -> None:
         """Stop measuring. Idempotent; what was measured can still be read."""
@@ -94,6 +100,8 @@ class Sampling:
         self._published.settle()
         num_looks, gil_held, gil_elsewhere, pool_cpu, found = self._sampler.read()
         *stages, loop = (StageSamples(*each) for each in found)
+        costs = zip(stages, self._published.costs(), strict=True)
+        stages = [_with_costs(samples, *its) for samples, its in costs]
         return replace(
             measured,
             num_looks=num_looks,
@@ -111,6 +119,19 @@ def has_gil() -> bool:
     """Whether threads of this interpreter share a GIL."""
     is_enabled: Callable[[], bool] | None = getattr(sys, "_is_gil_enabled", None)
     return is_enabled is None or is_enabled()
+
+
+def _with_costs(
+    samples: StageSamples, num_alone: int, cpu_alone: float, num_beside: int, cpu_beside: float
+) -> StageSamples:
+    """Add the calls whose cost the engine has measured: those of its own threads."""
+    return replace(
+        samples,
+        num_alone=samples.num_alone + num_alone,
+        cpu_alone=samples.cpu_alone + cpu_alone,
+        num_beside=samples.num_beside + num_beside,
+        cpu_beside=samples.cpu_beside + cpu_beside,
+    )
 
 
 def _machine_between(began: CpuReading, now: CpuReading) -> float | None:

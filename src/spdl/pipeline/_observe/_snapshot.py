@@ -20,6 +20,7 @@ def stats_of(
         stages=tuple(_stage(node, counts.elapsed) for node in counts.nodes),
         measured=measured,
         since=since,
+        unit=counts.unit,
         explain=_explained,
     )
 
@@ -59,4 +60,5 @@ def _stage(node: NodeCounts, elapsed: float) -> StageStats:
         runs_on=node.runs_on,
         failures=tuple(ItemFailure(*failed) for failed in node.failures),
         inputs=node.inputs,
+        num_workers=node.num_workers,
     )

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._observe._history import Moment
 from spdl.pipeline._observe._measured import Measured
-from spdl.pipeline._observe._probe import FailureOutcome, Place
+from spdl.pipeline._observe._probe import FailureOutcome, Place, Unit
 
 __all__ = ["ItemFailure", "PipelineState", "PipelineStats", "StageStats"]
 
@@ -80,6 +80,8 @@ class StageStats:
             of an executor), ``"loop"`` (the event loop), ``"process"`` (other processes or interpreters), ``"region"``
             (its workers), ``"engine"`` (the thread that completes the call before), ``"sink"`` (the consumer).
         inputs: Ids of the stages that it reads from.
+        num_workers: Number of threads or processes of its executor or region; 0: it has none, or their number is not
+            known.
         wall_per_call: Mean wall time of a successful call; 0 before the first.
         cpu_per_call: Mean thread CPU time of a successful call; ``None`` if it was not measured.
         occupancy: Share of ``elapsed`` during which the output channel was not empty, 0 to 1.
@@ -109,6 +111,7 @@ class StageStats:
     failures: tuple[ItemFailure, ...] = ()
     runs_on: Place = "engine"
     inputs: tuple[str, ...] = ()
+    num_workers: int = 0
     wall_per_call: float = field(init=False)
     cpu_per_call: float | None = field(init=False)
     occupancy: float = field(init=False)
@@ -169,10 +172,11 @@ class PipelineStats:
         num_items: Number of items returned to the consumer.
         consumer_wait: Time that the consumer has waited for items, up to now if it is waiting, in seconds.
         stages: Statistics of every stage, in order of stage id.
-        measured: What :meth:`Pipeline.verdict` has measured so far; ``None`` before its first call.
+        measured: What was measured for :meth:`Pipeline.verdict` so far; ``None``: nothing, because the run is short.
         since: Statistics at the moment when the measurement began; ``None``: it began with the interval.
         explain: Returns the name of the stage that the verdict names, or ``None`` if it names none or is unsure, and
             the sentence under the table. ``None``: there is no verdict.
+        unit: What the consumer gets: ``"items"``, or ``"batches"`` if an aggregate made them.
         history: Counters at earlier calls of ``stats()`` and at reports, at most 512 moments; for rates over time.
     """
 
@@ -185,6 +189,7 @@ class PipelineStats:
     measured: Measured | None = field(default=None, repr=False, compare=False)
     since: "PipelineStats | None" = field(default=None, repr=False, compare=False)
     explain: "Callable[[PipelineStats], tuple[str | None, str]] | None" = field(default=None, repr=False, compare=False)
+    unit: Unit = "items"
     history: tuple[Moment, ...] = field(default=(), repr=False, compare=False)
 
     def __sub__(self, earlier: "PipelineStats") -> "PipelineStats":

@@ -38,7 +38,8 @@ def stage_lines(stats: PipelineStats, width: int = WIDTH) -> list[str]:
 
 def headline(stats: PipelineStats) -> str:
     """Return the line about the whole pipeline."""
-    items = "1 item" if stats.num_items == 1 else f"{stats.num_items} items"
+    unit = {"items": "item", "batches": "batch"}[stats.unit] if stats.num_items == 1 else stats.unit
+    items = f"{stats.num_items} {unit}"
     threads = "1 thread" if stats.num_threads == 1 else f"{stats.num_threads} threads"
     waited = f"; the consumer waited {share(stats.consumer_wait, stats.elapsed)} of the time" if stats.elapsed else ""
     return f"{stats.state}, {seconds(stats.elapsed)}, {threads}: {items}, {rate(stats.rate)}/s{waited}"

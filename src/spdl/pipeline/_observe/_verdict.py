@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
+from spdl.pipeline._observe._probe import Unit
+
 __all__ = ["Cause", "StageShares", "Verdict"]
 
 Cause: TypeAlias = Literal[
@@ -58,13 +60,16 @@ class Verdict:
         reason: What was measured, in one sentence.
         advice: The one change to make, in terms of the user's arguments.
         arguments: New values of the arguments that the advice names, such as ``{"concurrency": 8}``.
-        rate: Items per second that the consumer gets.
-        predicted_rate: Items per second after that change, which is the second lowest bound; ``rate`` if no argument
+        rate: Items or batches per second that the consumer gets.
+        predicted_rate: The rate after that change, which is the second lowest bound; ``rate`` if no argument
             helps. ``None`` if the cause is unknown.
         next_bound: What will limit the rate after the change; ``None`` if nothing that was measured would.
         shares: How the calls of each stage spent their time.
         seconds: Length of the measurement.
         is_estimated: Whether the shares are estimated from CPU times, because threads were not sampled.
+        is_probable: Whether other processes use so much of the machine that the shares, which are those of this
+            machine now, only make the cause probable.
+        unit: What the rates count: ``"items"``, or ``"batches"`` if the pipeline emits those.
     """
 
     stage: str | None
@@ -78,22 +83,24 @@ class Verdict:
     arguments: Mapping[str, int] = field(default_factory=lambda: _NO_ARGUMENTS)
     seconds: float = 0.0
     is_estimated: bool = False
+    is_probable: bool = False
+    unit: Unit = "items"
 
     @property
     def sentence(self) -> str:
         """One sentence, as ``str(pipeline.stats())`` shows it."""
-        return f"{'estimated: ' if self.is_estimated else ''}{self.reason}."
+        return f"{'estimated: ' if self.is_estimated else ''}{'probably, ' if self.is_probable else ''}{self.reason}."
 
     def __str__(self) -> str:
         lines = [self.sentence, f"Do: {self.advice}."]
         if self.predicted_rate is not None and self.predicted_rate > self.rate:
             bound = f" (next bound: {self.next_bound})" if self.next_bound else ""
-            lines[1] += f" Expected {as_rate(self.predicted_rate)}{bound}."
+            lines[1] += f" Expected {as_rate(self.predicted_rate, self.unit)}{bound}."
         elif self.cause == "consumer" and self.next_bound:
             lines[1] += f" The next bound would be {self.next_bound}."
         return "\n".join(lines)
 
 
-def as_rate(rate: float) -> str:
+def as_rate(rate: float, unit: Unit) -> str:
     """Format a rate for display, with three digits."""
-    return f"{rate:.0f}/s" if rate >= 100 else f"{rate:.3g}/s"
+    return f"{rate:.0f} {unit}/s" if rate >= 100 else f"{rate:.3g} {unit}/s"

@@ -28,6 +28,7 @@ __all__ = ["add_aggregate", "add_disaggregate"]
 def add_aggregate(graph: GraphBuilder, config: AggregateConfig[Any], tail: Channel, out: Channel) -> None:
     """Add a stage that makes lists without a call, or calls an aggregator on the pool."""
     engine = graph.engine
+    engine.unit = "batches"
     info = graph.info(config.name)
     wiring = graph.wire(info, "stage", out.capacity)
     hooks = wiring.task_hooks
@@ -48,6 +49,7 @@ def add_aggregate(graph: GraphBuilder, config: AggregateConfig[Any], tail: Chann
 
 def add_disaggregate(graph: GraphBuilder, config: DisaggregateConfig[Any], tail: Channel, out: Channel) -> None:
     """Add a stage that iterates each of its inputs on the pool."""
+    graph.engine.unit = "items"
     info = graph.info(config.name)
     wiring = graph.wire(info, "stage", out.capacity)
     location = "disaggregate()"

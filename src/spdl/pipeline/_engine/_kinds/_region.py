@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from spdl.pipeline._engine._lanes import RegionLane
 from spdl.pipeline._engine._stages import RegionStage
-from spdl.pipeline.defs import PipeConfig
+from spdl.pipeline.defs import AggregateConfig, DisaggregateConfig, PipeConfig
 
 from ._pipe import may_all_fail
 
@@ -37,6 +37,9 @@ def add_region(graph: GraphBuilder, region: Region, tail: Channel, out: Channel)
     )
     if region.is_seeded:
         engine.places.are_needed = True
+    for each in region.stages:
+        if isinstance(each, AggregateConfig | DisaggregateConfig):
+            engine.unit = "batches" if isinstance(each, AggregateConfig) else "items"
     if region.is_limited_by_pipeline:
         stage.limits.budget = graph.limit()
     pipes = [each for each in region.stages if isinstance(each, PipeConfig)]

@@ -85,6 +85,8 @@ class ExecutorLane(CallLane):
         self.executor = executor
         self.is_remote = is_remote(executor)
         self.runs_on = "process" if self.is_remote else "executor"
+        size = getattr(executor, "_max_workers", None)  # of all pools of the standard library
+        self.num_workers = size if isinstance(size, int) and size > 0 else 0
         #: Whether the executor's threads run the calls in this interpreter, and record which call they run.
         self.is_noted = isinstance(executor, ThreadPoolExecutor) and not self.is_remote
         self.may_cancel = _MAY_CANCEL_REMOTE_CALLS or not self.is_remote

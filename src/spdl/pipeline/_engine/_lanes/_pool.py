@@ -23,6 +23,8 @@ from spdl.pipeline._engine._thread import EngineThread, Task
 from spdl.pipeline._engine._ticket import CallSource, Ticket
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spdl.pipeline._engine._core import Core
     from spdl.pipeline._engine._joining import Joining
     from spdl.pipeline._engine._stages import SourceNode
@@ -56,6 +58,7 @@ class PoolLane(CallLane):
         self.was_offered = False  # something became ready while a thread was claiming
         self.busy = 0  # running calls, on workers and on helping source threads
         self.stopping = False
+        self.on_thread: Callable[[EngineThread], None] | None = None  # called with each thread that was started
 
     def add(self, source: CallSource) -> None:
         self.stages.insert(0, source)
@@ -218,6 +221,8 @@ class PoolLane(CallLane):
                 self.note_size()
         else:
             self.threads.append(thread)
+            if self.on_thread is not None:
+                self.on_thread(thread)
 
     def note_size(self) -> None:
         """Under the lock: the system has no more threads than ``num_threads``."""
@@ -287,9 +292,11 @@ class PoolLane(CallLane):
             if engine.to_close:
                 engine.close_generators()
             if ticket is None:
+                thread.stage = None
                 return True
             if must_start:
                 self.start_worker()
+            thread.stage = ticket.stage
             thread.ticket = ticket
             self.run(thread, ticket)
             thread.ticket = None

@@ -101,6 +101,10 @@ class CallStage(Node):
         self.in_items: deque[Entry] = self.inbox.items  # the deques themselves, for speed: used in every call
         self.out_items: deque[Entry] = self.out.items
 
+    @property
+    def num_workers(self) -> int:
+        return self.lane.num_workers
+
     # -- what the lanes use
 
     def has_slot(self) -> bool:
@@ -156,9 +160,10 @@ class CallStage(Node):
         """Call the op. Never under the lock; never raises."""
         try:
             if ticket.sample_cpu:
+                num_begun = self.running, self.inbox.num_get
                 began_wall, began_cpu = perf_counter(), thread_time()
                 ticket.result = self.op(ticket.value)
-                self.note_cpu(thread_time() - began_cpu, perf_counter() - began_wall)
+                self.note_cpu(thread_time() - began_cpu, perf_counter() - began_wall, *num_begun)
             else:
                 ticket.result = self.op(ticket.value)
         except BaseException as exc:  # noqa: BLE001 - the boundary to user code; see settle_error
@@ -182,10 +187,18 @@ class CallStage(Node):
         """Run one step of a call. Not under the lock. Only if ``has_steps``."""
         raise NotImplementedError
 
-    def note_cpu(self, cpu: float, wall: float) -> None:
+    def note_cpu(self, cpu: float, wall: float, num_running: int, num_begun: int) -> None:
+        """Add the cost of a call. The numbers of running calls and of calls so far are those at its begin."""
         # Not synchronized: a sample lost to a race barely changes the mean, and a lock here would cost more.
-        self.counters.sampled_cpu += cpu
-        self.counters.sampled_wall += wall
+        counters = self.counters
+        counters.sampled_cpu += cpu
+        counters.sampled_wall += wall
+        if num_running == 1 == self.running and num_begun == self.inbox.num_get:
+            counters.num_alone += 1
+            counters.cpu_alone += cpu
+        elif num_running > 1 and self.running > 1:
+            counters.num_beside += 1
+            counters.cpu_beside += cpu
 
     def settle_error(self, ticket: Ticket, exc: BaseException) -> None:
         """Record the exception of a call: an ``Exception`` fails the item, anything else (``SystemExit``) the stage.

@@ -378,6 +378,11 @@ class RegionStage(Node):
 
     # -- the number of workers
 
+    @property
+    def num_workers(self) -> int:
+        """Those that have ended with the stream count."""
+        return sum(not (worker.is_retiring or worker.is_gone) for worker in self.workers)
+
     def resize(self, num_workers: int) -> None:
         """Change the number of workers while the stage runs."""
         if not (self.ended or self.end_sent):
