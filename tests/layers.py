@@ -88,7 +88,7 @@ RULES = [
     Rule("spdl.io", allows=()),
     Rule("spdl.dataloader", allows=("spdl._processes", "spdl.pipeline", "spdl.source", "spdl.io")),
     Rule("spdl.metrics", allows=(P,)),
-    Rule("spdl.ray", allows=(P, C, "spdl._errors")),
+    Rule("spdl.ray", allows=(P, C, "spdl._errors", "spdl._monitor")),
     Rule("spdl.__main__", allows=("spdl._cli",)),
     Rule(
         "spdl._cli",
@@ -337,6 +337,7 @@ SHARED = {
         for each in (f"{P}._remote", f"{P}._engine", C, "spdl._errors")
     },
     ("spdl.ray", f"{P}._monitoring"): "what its actors show, wherever they run",
+    ("spdl.ray", "spdl._monitor"): "who is at the other end of a socket, and how connections are taken",
     ("spdl.metrics", f"{P}._live"): "all pipelines of the process are exported",
     ("spdl.dataloader._torch", f"{P}._limits"): "how many batches may fail, as how many calls of a stage",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",

@@ -1,9 +1,10 @@
 """The short way to actors on the same node. Without Ray: a thread has the actor's part."""
 
+import errno
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from queue import SimpleQueue
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from spdl._processes._transport import Link
+from spdl.ray import _door
 from spdl.ray._door import _HELLO, Door, DoorAddress, enter, open_door
 from tests.support.running import TIMEOUT
 
@@ -114,3 +116,86 @@ def test_there_is_no_door_without_a_socket(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr("spdl.ray._door.socket.socket", refuse)
     assert open_door("node", lambda *_: None) is None
+
+
+def test_visitors_are_heard_side_by_side() -> None:
+    """Those who do not say who they are keep nobody waiting, however many they are."""
+    with opened() as (door, admitted):
+        idle = []
+        for number in range(3 * _door._MOST_VISITORS):
+            visitor = socket.socket(socket.AF_UNIX)
+            visitor.connect(door.address.name)
+            with suppress(BrokenPipeError, ConnectionResetError):  # it is dropped already
+                visitor.sendall(b"half"[: number % 5])
+            idle.append(visitor)
+        inside = enter(door.address, 1, 0)
+        assert inside is not None
+        index, *_, outside = admitted.get(timeout=TIMEOUT)
+        assert index == 1
+        inside.close()
+        outside.close()
+        for visitor in idle:
+            visitor.close()
+
+
+def test_a_hello_in_pieces_is_heard() -> None:
+    """Byte for byte, beside another."""
+    with opened() as (door, admitted):
+        visitors = []
+        for number in range(2):
+            visitor = socket.socket(socket.AF_UNIX)
+            visitor.connect(door.address.name)
+            visitors.append((visitor, _HELLO.pack(door.address.key, number, 0, 0)))
+        for at in range(_HELLO.size):
+            for visitor, hello in visitors:
+                visitor.sendall(hello[at : at + 1])
+        found = set()
+        for _ in visitors:
+            index, *_, outside = admitted.get(timeout=TIMEOUT)
+            found.add(index)
+            outside.close()
+        assert found == {0, 1}
+        for visitor, _ in visitors:
+            visitor.close()
+
+
+def test_a_visitor_that_says_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When its time is over."""
+    monkeypatch.setattr(_door, "_TIMEOUT", 0.01)
+    with opened() as (door, _), socket.socket(socket.AF_UNIX) as visitor:
+        visitor.settimeout(TIMEOUT)
+        visitor.connect(door.address.name)
+        assert visitor.recv(1) == b""
+
+
+def test_a_visitor_of_another_user_is_dropped_before_it_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even with the key."""
+    monkeypatch.setattr(_door, "is_same_user", lambda connection: False)
+    with opened() as (door, admitted), socket.socket(socket.AF_UNIX) as visitor:
+        visitor.settimeout(TIMEOUT)
+        visitor.connect(door.address.name)
+        assert visitor.recv(1) == b""
+        assert admitted.empty()
+
+
+def test_a_door_survives_that_no_descriptor_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The visitor is turned away, and the next one enters."""
+    with opened() as (door, admitted):
+        lacks = [OSError(errno.EMFILE, "too many open files")]
+        accept = door._acceptor.listener.accept
+
+        class Lacking:
+            def accept(self) -> Any:
+                if lacks:
+                    raise lacks.pop()
+                return accept()
+
+        monkeypatch.setattr(door._acceptor, "listener", Lacking())
+        assert enter(door.address, 0, 0) is None
+        monkeypatch.undo()
+        inside = enter(door.address, 1, 0)
+        assert inside is not None
+        index, *_, outside = admitted.get(timeout=TIMEOUT)
+        assert index == 1
+        inside.close()
+        outside.close()

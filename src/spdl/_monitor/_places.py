@@ -3,9 +3,15 @@
 import os
 import re
 import stat
+import sys
 import tempfile
+from typing import Final
 
 __all__ = ["MonitorError", "folders", "make_folder", "own_folder", "pids", "socket_of"]
+
+
+#: Longest path of a socket, in bytes: ``sun_path`` of unix(7), without the NUL at its end.
+_LONGEST: Final = 107 if sys.platform == "linux" else 103
 
 
 class MonitorError(RuntimeError):
@@ -31,16 +37,21 @@ def own_folder(path: str) -> bool:
 
 
 def make_folder() -> str:
-    """Return the folder for sockets of this process, creating it if needed.
+    """Return the folder for sockets of this process, creating it if needed: the first of those that can be used.
 
     Raises:
-        MonitorError: Another user owns a folder of that name, or it cannot be created.
+        MonitorError: Another user owns a folder of that name, it cannot be created, or no path is short enough.
     """
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     candidates = [os.path.join(runtime, "spdl")] if runtime else []
     candidates.append(os.path.join(tempfile.gettempdir(), f"spdl-{os.getuid()}"))
+    if any(_length(each) > _LONGEST for each in candidates):
+        candidates.append(f"/tmp/spdl-{os.getuid()}")
     problems = []
     for path in candidates:
+        if (size := _length(path)) > _LONGEST:
+            problems.append(f"{path}: its path is too long for a socket ({size} bytes, at most {_LONGEST})")
+            continue
         try:
             os.mkdir(path, 0o700)
         except FileExistsError:
@@ -52,6 +63,10 @@ def make_folder() -> str:
             return path
         problems.append(f"{path}: it must be a folder of this user with mode 0700")
     raise MonitorError(f"cannot make a folder for the monitor's socket: {'; '.join(problems)}")
+
+
+def _length(folder: str) -> int:
+    return len(os.fsencode(socket_of(os.getpid(), folder)))
 
 
 def socket_of(pid: int, folder: str) -> str:

@@ -1,7 +1,8 @@
 """``Server``: answers readers on a Unix socket, in a daemon thread that sleeps until a request arrives.
 
 A request is one word and a newline, the name of a view; the answer is one line of JSON. There are no other commands, so
-a reader cannot change anything. The server never waits for a reader: one that does not read its answers is dropped.
+a reader cannot change anything. The server never waits for a reader: one that does not read its answers is dropped, and
+so is the reader that has asked nothing for the longest time if there are too many.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any, Final
 
 from spdl._reports import describe_exception, log
 
+from ._acceptor import Acceptor
 from ._peers import is_same_user
 from ._places import MonitorError, make_folder, socket_of
 
@@ -58,10 +60,10 @@ class Server:
         self._wake, self._woken = socket.socketpair()
         self._readers: dict[socket.socket, _Reader] = {}
         self._selector = selectors.DefaultSelector()
+        self._acceptor = Acceptor(self._listener, self._selector)
         self._is_closed = False
-        for each in (self._listener, self._woken):
-            each.setblocking(False)
-            self._selector.register(each, selectors.EVENT_READ)
+        self._woken.setblocking(False)
+        self._selector.register(self._woken, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._serve, name="spdl-monitor", daemon=True)
         try:
             self._thread.start()
@@ -95,6 +97,7 @@ class Server:
     def _close_descriptors(self) -> None:
         for each in (*self._readers, self._listener, self._wake, self._woken):
             each.close()
+        self._acceptor.close()
         self._selector.close()
 
     # -- the thread
@@ -102,7 +105,8 @@ class Server:
     def _serve(self) -> None:
         try:
             while not self._is_closed:
-                for key, events in self._selector.select():
+                self._acceptor.resume()
+                for key, events in self._selector.select(self._acceptor.timeout()):
                     if key.fileobj is self._listener:
                         self._accept()
                     elif key.fileobj is not self._woken and (reader := self._readers.get(key.fileobj)):  # type: ignore[call-overload] # only sockets are registered
@@ -115,14 +119,18 @@ class Server:
             self._close_descriptors()
 
     def _accept(self) -> None:
-        try:
-            connection, _ = self._listener.accept()
-        except OSError:  # it has already disconnected, or there are no descriptors left
+        connection = self._acceptor.accept()
+        if connection is None:
             return
-        if len(self._readers) >= _MOST_READERS or not self._is_allowed(connection):
+        if not self._is_allowed(connection):
             connection.close()
             return
-        connection.setblocking(False)
+        if len(self._readers) >= _MOST_READERS:  # the dictionary is in the order of their last requests
+            idle = next((each for each in self._readers.values() if not each.pending), None)
+            if idle is None:
+                connection.close()
+                return
+            self._drop(idle)
         self._readers[connection] = _Reader(connection)
         self._selector.register(connection, selectors.EVENT_READ)
 
@@ -133,14 +141,18 @@ class Server:
                     self._answer(reader, request)
             reader.send()
         except OSError:  # it has disconnected, or violates the protocol
-            self._selector.unregister(reader.connection)
-            del self._readers[reader.connection]
-            reader.connection.close()
+            self._drop(reader)
             return
         wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if reader.pending else 0)
         self._selector.modify(reader.connection, wanted)
 
+    def _drop(self, reader: _Reader) -> None:
+        self._selector.unregister(reader.connection)
+        del self._readers[reader.connection]
+        reader.connection.close()
+
     def _answer(self, reader: _Reader, request: str) -> None:
+        self._readers[reader.connection] = self._readers.pop(reader.connection)  # the newest
         if len(reader.pending) > _MOST_PENDING:
             raise OSError("the reader asks and does not read")
         view = self._views.get(request)

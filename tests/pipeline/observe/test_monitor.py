@@ -41,8 +41,8 @@ def server() -> Iterator[Server]:
 
 def reader_of(server: Server) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX)
+    sock.connect(server.path)  # waits if the queue is full
     sock.settimeout(TIMEOUT)
-    sock.connect(server.path)
     return sock
 
 
@@ -156,18 +156,129 @@ def test_a_reader_that_leaves_in_the_middle_is_forgotten(server: Server) -> None
     assert is_well(server)
 
 
-def test_there_is_a_limit_to_the_number_of_readers(server: Server) -> None:
-    """More are disconnected, and the others stay."""
+def test_idle_readers_lock_nobody_out(server: Server) -> None:
+    """For another one, the reader that has asked nothing for the longest time is disconnected; the others stay."""
     readers = [reader_of(server) for _ in range(_server._MOST_READERS)]
     try:
-        for sock in readers:
+        for sock in (*readers, readers[0]):  # the first has asked last
             sock.sendall(b"hello\n")
             assert sock.recv(100)
-        with reader_of(server) as another:
-            assert another.recv(1) == b""
+        assert is_well(server)
+        assert readers[1].recv(1) == b""
+        for sock in (readers[0], *readers[2:]):
+            sock.sendall(b"hello\n")
+            assert sock.recv(100)
     finally:
         for sock in readers:
             sock.close()
+
+
+def test_readers_that_never_ask_lock_nobody_out(server: Server) -> None:
+    """Many times more than there is room for."""
+    idle = [reader_of(server) for _ in range(3 * _server._MOST_READERS)]
+    try:
+        assert is_well(server)
+    finally:
+        for sock in idle:
+            sock.close()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="counts descriptors")
+def test_no_descriptor_is_left() -> None:
+    """New readers are disconnected at once, others are served, and there is no loop that uses a CPU."""
+    run_child(
+        """
+        import os, resource, socket
+        from spdl._monitor import _acceptor
+        from spdl._monitor._server import Server
+
+        server = Server({"hello": lambda: "there"})
+
+        def connected():
+            sock = socket.socket(socket.AF_UNIX)
+            sock.connect(server.path)
+            return sock
+
+        def ask(sock):
+            sock.sendall(b"hello\\n")
+            return sock.recv(100)
+
+        first = connected()
+        assert ask(first) == b'"there"\\n'
+        more = [socket.socket(socket.AF_UNIX) for _ in range(3)]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        taken = []
+        try:
+            while True:
+                taken.append(os.dup(0))
+        except OSError:
+            pass
+        for sock in more:
+            sock.connect(server.path)
+            assert sock.recv(1) == b""
+        assert ask(first) == b'"there"\\n'
+        # The reserve is gone too: the socket is left alone, and taken up again when the pause is over.
+        server._acceptor.close()
+        os.dup(0)
+        num_tries = []
+        accept = server._acceptor.accept
+        server._acceptor.accept = lambda: num_tries.append(1) or accept()
+        waiting = more[0]
+        waiting.close()
+        waiting = socket.socket(socket.AF_UNIX)
+        waiting.connect(server.path)
+        for _ in range(100):
+            assert ask(first) == b'"there"\\n'
+        assert len(num_tries) <= 2, num_tries
+        for each in taken:
+            os.close(each)
+        waiting.settimeout(10)
+        assert ask(waiting) == b'"there"\\n'
+        server.close()
+        print("done")
+        """
+    ).check("done")
+
+
+def test_a_runtime_folder_with_a_long_path(
+    runtime_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A socket's path has 107 bytes at most: another folder takes it, and readers find it there."""
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    made = Server({"hello": lambda: {"a": 1}})
+    try:
+        assert made.path == f"/tmp/spdl-{os.getuid()}/{os.getpid()}.sock"
+        assert stat.S_IMODE(os.stat(os.path.dirname(made.path)).st_mode) == 0o700
+        assert os.getpid() in living()
+        with connect(os.getpid()) as connection:
+            assert connection.ask("hello") == {"a": 1}
+    finally:
+        made.close()
+    assert not list(long.iterdir())
+
+
+@pytest.mark.parametrize("length", [106, 107, 108])
+def test_the_longest_path_of_a_socket(length: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """To the byte, as the system takes it."""
+    rest = length - len(os.fsencode(tmp_path / "spdl" / f"{os.getpid()}.sock"))
+    if rest < 2:
+        pytest.skip("the folder for tests has a long path")
+    folder = tmp_path / ("x" * (rest - 1))
+    folder.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    made = Server({"hello": dict})
+    made.close()
+    assert made.path.startswith(str(folder)) == (length <= _places._LONGEST)
+
+
+def test_no_folder_has_a_short_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says so of each."""
+    monkeypatch.setattr(_places, "_LONGEST", 3)
+    with pytest.raises(MonitorError, match="its path is too long for a socket"):
+        Server({"hello": dict})
 
 
 @pytest.mark.soak
