@@ -195,19 +195,29 @@ RULES = [
     Rule(f"{C}._protocol"),
     Rule(f"{C}._unpicklable"),
     Rule(f"{C}._stacks"),
+    Rule(f"{C}._signals"),
+    Rule(f"{C}._environment"),
+    Rule(f"{C}._preloaded", allows=(f"{C}._child_main", f"{C}._signals")),
     Rule(f"{C}._elsewhere"),
     Rule(f"{C}._transport", allows=(f"{C}._memory", "spdl._errors")),
     Rule(f"{C}._remote_failure", allows=("spdl._errors",)),
-    Rule(f"{C}._start", allows=(f"{C}._main_module", f"{C}._preload", "spdl._errors")),
+    Rule(
+        f"{C}._start",
+        allows=(
+            *(f"{C}.{of}" for of in ("_environment", "_main_module", "_preload", "_signals")),
+            "spdl._errors",
+        ),
+    ),
     Rule(
         f"{C}._child_main",
-        allows=tuple(
-            f"{C}.{of}" for of in ("_main_module", "_protocol", "_stacks", "_transport", "_unpicklable", "_memory")
+        allows=(
+            *(f"{C}.{of}" for of in ("_environment", "_main_module", "_memory", "_protocol", "_signals", "_stacks")),
+            *(f"{C}.{of}" for of in ("_transport", "_unpicklable")),
         ),
         lazily=(f"{C}._remote_failure",),
     ),
     Rule(f"{C}._serve", allows=(f"{C}._remote_failure", f"{C}._transport")),
-    Rule(f"{C}._template_main", allows=(f"{C}._transport",)),
+    Rule(f"{C}._template_main", allows=(f"{C}._signals", f"{C}._transport")),
     Rule(
         f"{C}._template",
         allows=(*(f"{C}.{of}" for of in ("_main_module", "_start", "_template_main", "_transport")), "spdl._errors"),

@@ -159,3 +159,61 @@ class ExitsOnDeparture(ExitsOnArrival):
 
 def one_that_exits_on_arrival() -> list[Any]:
     return [1, ExitsOnArrival()]
+
+
+_signals: list[int] = []
+
+
+def count_signals(number: int) -> int:
+    """Set a handler, as an initializer of the user's may."""
+    signal.signal(number, lambda number, _: _signals.append(number))
+    return len(_signals)
+
+
+def num_signals(at_least: int) -> int:
+    """How many came, once there are so many."""
+    while len(_signals) < at_least:
+        signal.sigtimedwait([], 0.01)
+    return len(_signals)
+
+
+def fork_and_end(number: int) -> int:
+    """How a forked copy ends that gets a signal."""
+    pid = os.fork()
+    if pid == 0:
+        os.kill(os.getpid(), number)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def run_and_end(number: int) -> int:
+    """How a program ends that gets a signal."""
+    return subprocess.run([sys.executable, "-c", f"import os; os.kill(os.getpid(), {number})"]).returncode
+
+
+def wait_for_ever() -> None:
+    threading.Event().wait()
+
+
+def some_numbers() -> Range:
+    return Range(5)
+
+
+class Tokens:
+    """The renewed variable, and one that the process has set for itself."""
+
+    def __init__(self) -> None:
+        os.environ["SPDL_TEST_OWN"] = "mine"
+
+    def __iter__(self) -> Iterator[tuple[str | None, str]]:
+        yield os.environ.get("SPDL_TEST_TOKEN"), os.environ["SPDL_TEST_OWN"]
+
+
+class TokenDataset:
+    """The renewed variable, for each index."""
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> str | None:
+        return os.environ.get("SPDL_TEST_TOKEN")

@@ -94,7 +94,7 @@ def break_down(how: int) -> None:
     if how >= 0:
         os._exit(how)
     os.kill(os.getpid(), -how)
-    threading.Event().wait()  # SIGTERM takes its way through the interpreter
+    threading.Event().wait()  # a signal may take a moment
 
 
 class die_after:

@@ -39,7 +39,7 @@ _CODE_TIMEOUT: Final = 10.0
 _POLL_INTERVAL: Final = 0.05
 #: The signal that no process survives; Windows has only one.
 _SIGKILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
-#: How long a child may take to end after SIGTERM, and after SIGKILL.
+#: How long a child may take to end after SIGKILL.
 _SIGNAL_TIMEOUT: Final = 2.0
 
 
@@ -153,7 +153,8 @@ class Child:
         link, there = link_pair(link_limit, **link_options)
         try:
             process: BaseProcess | ForkedProcess | None = None
-            arguments = there, Call(what, body, args)
+            is_renewed = template is not None or context.get_start_method() == "forkserver"
+            arguments = there, Call(what, body, args, _start.environment() if is_renewed else {})
             if template is not None:
                 with suppress(TemplateGone):
                     process = template.launch(run, arguments, name=name, daemon=daemon)
@@ -292,16 +293,10 @@ class Child:
                 os.close(pidfd)
 
     def _end(self, timeout: float) -> None:
-        """Wait, then ask, then force the process to end.
-
-        A function of its own, because the caller holds a lock: CPython 3.12 to 3.14 compile the jump back of a loop
-        that ends with ``if`` to code outside of the ``with`` around it, so Ctrl-C there would leave the lock taken.
-        """
-        for number in (None, signal.SIGTERM, _SIGKILL):
-            if number is not None:
-                self.send_signal(number)
-            if self._join(timeout if number is None else _SIGNAL_TIMEOUT):
-                break
+        """Wait, then force the process to end: it ignores SIGTERM."""
+        if not self._join(timeout):
+            self.kill()
+            self._join(_SIGNAL_TIMEOUT)
 
     def kill(self) -> None:
         """Kill the process. Does not wait; its death is reported as any other."""

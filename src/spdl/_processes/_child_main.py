@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import io
 import pickle
-import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from multiprocessing.reduction import ForkingPickler
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from spdl._processes._memory import exit_on_hangup
 from spdl._reports import short_repr
 
+from ._environment import change_environment
 from ._main_module import can_import_main, check_importable
 from ._protocol import AnyChild, Phase
+from ._signals import ignore_signals
 from ._stacks import offer_stacks
 from ._transport._arena import set_current
 from ._unpicklable import find_unpicklable
@@ -45,11 +47,19 @@ class Call:
         what: Names the process in errors.
         body: Called there as ``body(link, *args)``.
         args: Picklable, unless the process is forked.
+        environment: Changes of the environment variables that the process begins with.
     """
 
-    def __init__(self, what: str, body: Callable[..., None], args: tuple[Any, ...]) -> None:
+    def __init__(
+        self,
+        what: str,
+        body: Callable[..., None],
+        args: tuple[Any, ...],
+        environment: Mapping[str, str | None] = MappingProxyType({}),
+    ) -> None:
         self._what = what
         self._parts = (body, args)
+        self._environment = environment
 
     def load(self) -> tuple[Callable[..., None], tuple[Any, ...]]:
         """The function and its arguments."""
@@ -57,7 +67,7 @@ class Call:
 
     def __reduce__(self) -> tuple[Any, ...]:
         try:
-            return _ArrivedCall, (_dump(self._parts),)
+            return _ArrivedCall, (_dump(self._parts), dict(self._environment))
         except (OSError, KeyboardInterrupt):  # not caused by an object: no descriptors left
             raise
         except BaseException as exc:
@@ -74,11 +84,13 @@ class Call:
 class _ArrivedCall:
     """The same in the new process."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, environment: Mapping[str, str | None]) -> None:
         self._data = data
+        self._environment = environment
 
     def load(self) -> tuple[Callable[..., None], tuple[Any, ...]]:
         """Raises any error of unpickling: missing modules, functions of an interactive main module."""
+        change_environment(self._environment)  # before modules are imported, which may read it
         parts: tuple[Callable[..., None], tuple[Any, ...]] = pickle.loads(self._data)
         self._data = b""
         return parts
@@ -101,8 +113,7 @@ def _dump(obj: Any) -> bytes:
 
 def run(there: LinkEnd, call: Call | _ArrivedCall) -> None:
     """The main function of every child: run ``call`` with the child's end of the connection to the parent."""
-    # Ctrl-C goes to all processes of a terminal. The parent decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ignore_signals()
     link = there.open()
     # Works even if user code never releases the GIL.
     exit_on_hangup(link.fileno(), GRACE)

@@ -16,12 +16,15 @@ from typing import Any, Final, cast
 
 from spdl._errors import WorkerError
 
+from ._environment import Renewed
 from ._main_module import without_lost_main
 from ._preload import to_preload
+from ._signals import signals_held
 
 __all__ = [
     "ForkServerGone",
     "context_of",
+    "environment",
     "forget",
     "fork_advice",
     "is_threaded",
@@ -48,6 +51,12 @@ class _Seen:
     """State of the process: whether no start method was chosen at some moment."""
 
     unset = False
+
+
+class _Server:
+    """The fork server."""
+
+    renewed = Renewed()  # variables that have changed since it was started
 
 
 class ForkServerGone(WorkerError):
@@ -93,12 +102,16 @@ def warm_up(mp_context: str | BaseContext | None, *modules: str) -> None:
     """
     if context_of(mp_context).get_start_method() != "forkserver":
         return
-    from multiprocessing.forkserver import ensure_running
-
     _preload(*modules)
     with suppress(OSError), lock, without_lost_main():  # errors are reported when the process is started
         _check_descriptors()
-        ensure_running()
+        _ensure_server()
+
+
+def environment() -> dict[str, str | None]:
+    """Return how the variables differ from those that the fork server was started with."""
+    with lock:
+        return _Server.renewed.changes()
 
 
 def is_threaded() -> bool:
@@ -167,7 +180,7 @@ def start(process: BaseProcess, context: BaseContext) -> None:
     try:
         _check_descriptors()
         with lock, _as_parent(), without_lost_main():
-            process.start()
+            _start_now(process, method)
     except (EOFError, ConnectionError) as exc:
         if method != "forkserver":
             raise WorkerError(f"cannot start {name} ({method}): {exc}") from exc
@@ -181,14 +194,51 @@ def start(process: BaseProcess, context: BaseContext) -> None:
         raise WorkerError(f"cannot start {name} ({method}): {exc.strerror or exc}") from exc
 
 
+def _start_now(process: BaseProcess, method: str) -> None:
+    """Start it so that no signal of the training process ends it before it can ignore them."""
+    if method == "forkserver":
+        _ensure_server()
+        process.start()
+        return
+    if method == "spawn" and sys.platform != "win32":
+        _ensure_tracker()
+    with signals_held():
+        process.start()
+
+
+def _ensure_server() -> None:
+    """Start the fork server if it is not running."""
+    from multiprocessing import forkserver
+
+    before = _server_pid()
+    _ensure_tracker()
+    with signals_held():
+        forkserver.ensure_running()
+    if before is None or _server_pid() != before:
+        _Server.renewed.begin(dict(os.environ))
+
+
+def _ensure_tracker() -> None:
+    """Start the process that ``multiprocessing`` starts before all others. Its start ends the hold of SIGTERM."""
+    from multiprocessing import resource_tracker
+
+    with signals_held():
+        resource_tracker.ensure_running()
+
+
+def _server_pid() -> int | None:
+    """The process id of the fork server, which has no public name; ``None``: none was started, or it is not known."""
+    server = getattr(sys.modules.get("multiprocessing.forkserver"), "_forkserver", None)
+    pid: int | None = getattr(server, "_forkserver_pid", None)
+    return pid
+
+
 def _await_end_of_fork_server() -> None:
     """Wait until a fork server that does not answer has ended: only then does ``multiprocessing`` start another.
 
     The sockets of a dying process are closed a moment before it can be waited for.
     """
-    from multiprocessing import forkserver
-
-    pid: int | None = getattr(getattr(forkserver, "_forkserver", None), "_forkserver_pid", None)
+    pid = _server_pid()
     if pid is None or not hasattr(os, "pidfd_open"):
         return
     with suppress(OSError):

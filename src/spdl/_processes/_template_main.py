@@ -25,6 +25,7 @@ from contextlib import suppress
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, NamedTuple
 
+from ._signals import signals_held
 from ._transport import Link
 
 __all__ = ["FORK", "HEADER", "IMPORT", "MOST_DESCRIPTORS", "REPLY", "Passed", "serve"]
@@ -144,7 +145,8 @@ class _Template:
             with warnings.catch_warnings():
                 # From Python 3.12 on, fork counts native threads and warns that it may deadlock.
                 warnings.simplefilter("ignore", DeprecationWarning)
-                process.start()
+                with signals_held():
+                    process.start()
         except OSError as exc:
             os.close(status)
             return -(exc.errno or 1)

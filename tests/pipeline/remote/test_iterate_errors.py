@@ -15,7 +15,7 @@ from spdl.pipeline import WorkerDiedError, WorkerError, WorkerTimeoutError, iter
 from tests.support import ops, remote
 from tests.support.leaving import hurry, iterate, process_in
 
-ENDS = [0, 3, -signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGTERM]
+ENDS = [0, 3, -signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGQUIT]
 
 
 def gone(iterable: Any, pid: int | None = None) -> None:

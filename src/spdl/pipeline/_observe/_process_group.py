@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import threading
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -180,9 +179,10 @@ def _sample_for_parent(reader: Connection, writer: Connection, pid: int, pgid: i
     import multiprocessing
     from multiprocessing.connection import wait
 
+    from spdl._processes._signals import ignore_signals
     from spdl.pipeline._observe._proc import read_group, usage_between
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the parent kills this process
+    ignore_signals()  # the parent kills this process
     reader.close()  # with an open copy here, writes would not fail after the parent has died
     parent = multiprocessing.parent_process()
     assert parent is not None, "runs in a child of multiprocessing only"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl._processes._environment import change_environment
 from spdl._processes._remote_failure import RemoteFailure
 from spdl._processes._serve import await_end
 from spdl._processes._transport import Link
@@ -159,6 +160,8 @@ class _Worker:
             if self._resumable is not None and frame.count and not self._holds:
                 self._num_read += frame.count
                 self._resumable.commit(self._num_read)
+        elif frame.kind == ToIterator.ENVIRONMENT:
+            change_environment(frame.load())
         elif frame.kind == ToIterator.HOLD:
             self._will_hold = True
         elif frame.kind == ToIterator.READ and frame.number == self._wanted:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from spdl._errors import PipelineStateError, WorkerDiedError, WorkerError, WorkerTimeoutError
 from spdl._processes._child import Child
+from spdl._processes._environment import Environment
 from spdl._processes._main_module import guard_note
 from spdl._processes._remote_failure import RemoteFailure
 from spdl._reports import add_note
@@ -51,6 +52,7 @@ class Worker(Generic[T]):
         self.timeout = timeout
         self.number = 0  # of the latest iteration
         self._is_ended = False
+        self._environment = Environment()
 
     def __iter__(self) -> Iterator[T]:
         self.check()
@@ -74,6 +76,8 @@ class Worker(Generic[T]):
         """Tell the process to start another iteration. Returns the number of the iteration."""
         self.check()
         self.number += 1
+        if changes := self._environment.changes():
+            self.tell(ToIterator.ENVIRONMENT, changes)
         self.tell(ToIterator.START, 0 if self._must_confirm else self._credits)
         return self.number
 

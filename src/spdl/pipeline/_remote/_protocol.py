@@ -34,6 +34,7 @@ class ToIterator(IntEnum):
     LOAD = 4  #: for resumable pipelines, before the first iteration: load this state, and answer with STATE
     HOLD = 5  #: for resumable pipelines: in the next iteration, READ, not CREDIT, gives the number of items read
     READ = 6  #: count: number of items of the iteration that have been read, including its end
+    ENVIRONMENT = 7  #: payload: the environment variables that have changed. Before START
 
 
 class FromIterator(IntEnum):

@@ -11,7 +11,8 @@ class ToWorker(IntEnum):
     """Requests to a worker. Batch numbers count up over all workers and epochs. A closed connection ends the worker."""
 
     FETCH = 1  #: load a batch. Number: the batch. Payload: its index or indices; nothing for an iterable dataset
-    RESUME = 2  #: all earlier requests belong to an older epoch; restart an iterable dataset
+    RESUME = 2  #: all earlier requests belong to an older epoch; restart an iterable dataset. Payload: the environment
+    #: variables that have changed
 
 
 class FromWorker(IntEnum):

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from spdl._processes._environment import change_environment
 from spdl._processes._serve import serve_requests
 from spdl.dataloader._torch._fetching import fetch
 from spdl.dataloader._torch._sample_policy import SamplePolicy
@@ -170,7 +171,7 @@ class _Worker:
 
     def resume(self, frame: Message) -> None:
         """Begin another epoch."""
-        frame.discard()
+        change_environment(frame.load())
         self._resume()
 
     def fetch(self, frame: Message) -> None:

@@ -140,8 +140,9 @@ class _Batches(Iterator[Any]):
         if pool is None:
             return False
         indices = self._begin_sampler()
+        changes = pool.environment.changes()
         for worker in range(self._plan.num_workers):
-            pool.ask(worker, ToWorker.RESUME)
+            pool.ask(worker, ToWorker.RESUME, payload=changes)
         self._begin(indices, progress)
         return True
 

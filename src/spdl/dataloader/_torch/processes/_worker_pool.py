@@ -10,6 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from spdl._processes._child import Child, stop_all, wait_any
+from spdl._processes._environment import Environment
 from spdl._processes._main_module import guard_note
 from spdl._processes._start import context_of, fork_advice, may_fork, warm_up
 from spdl._processes._template import find_template
@@ -89,6 +90,7 @@ class WorkerPool:
         self._waiting: list[Child] = []  # workers that may still send something
         self._heard: set[Child] = set()  # workers that have sent something
         self._first = 0  # rotates, so that all workers are served fairly
+        self.environment = Environment()  # of the workers
         prepare_start(plan.multiprocessing_context)
         context = context_of(plan.multiprocessing_context)
         try:
