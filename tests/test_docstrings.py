@@ -74,7 +74,7 @@ spdl.pipeline: PipelineBuilder PipelineBuilder.add_source PipelineBuilder.pipe P
     PipelineBuilder.build Pipeline Pipeline.stats Pipeline.verdict Pipeline.state_dict run_pipeline_in_subprocess
     iterate_in_subprocess
 spdl.source: DistributedRandomSampler DistributedDeterministicSampler DistributedKeyedSampler KeyedPermutation KeyedMix
-    TarIndex ShardOrder ShardStream ShuffleBuffer ImageFolder JsonLines ParquetRows
+    TarIndex ShardOrder ShardMix ShardStream ShuffleBuffer ImageFolder JsonLines ParquetRows
 spdl.dataloader: DataLoader CacheDataLoader get_pytorch_dataloader prefetch_to_device
 spdl.remote: RemoteStore DiskCache
 spdl.resume: save load gather skip

@@ -21,6 +21,7 @@ from spdl.source import (
     KeyedPermutation,
     LanceRows,
     ParquetRows,
+    ShardMix,
     ShardOrder,
     ShardStream,
     ShuffleBuffer,
@@ -75,6 +76,11 @@ def _by_shard(rows: Any) -> tuple[Any, Callable[[Any], Any]]:
     return ShardOrder(rows, seed=3, open_shards=2), getattr(rows, "read", rows.__getitem__)
 
 
+def _mixed(*sources: Any) -> tuple[Any, Callable[[Any], Any]]:
+    mixed = ShardMix(sources, [2, 1], at_end="repeat", length=COUNT, seed=3, open_shards=2)
+    return mixed, mixed.read
+
+
 # -- data
 
 
@@ -86,6 +92,11 @@ def _lines(folder: Path) -> None:
     for part in range(3):
         rows = range(part * 8, part * 8 + 8)
         (folder / f"{part}.jsonl").write_text("".join(json.dumps({"n": row}) + "\n" for row in rows))
+
+
+def _shards_and_lines(folder: Path) -> None:
+    _shards(folder)
+    _lines(folder)
 
 
 def _images(folder: Path) -> None:
@@ -215,6 +226,11 @@ OURS: dict[str, Case] = {
     "tar index": Case(lambda folder: _alone(TarIndex.of(folder)), _shards, covers=("TarIndex", "TarSample")),
     "tar index, keyed": Case(lambda folder: _sampled(TarIndex.of(folder)), _shards),
     "order of shards": Case(lambda folder: _by_shard(TarIndex.of(folder)), _shards, covers=("ShardOrder",)),
+    "mix of shards": Case(
+        lambda folder: _mixed(TarIndex.of(folder), JsonLines(f"{folder}/*.jsonl")),
+        _shards_and_lines,
+        covers=("ShardMix",),
+    ),
     "stream of shards": Case(
         lambda folder: _alone(ShardStream(f"{folder}/shard-{{000000..000004}}.tar", seed=2)),
         _shards,

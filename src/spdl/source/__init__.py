@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ._errors import ShardError as ShardError
     from ._errors import StaleIndexError as StaleIndexError
     from ._image_folder import ImageFolder as ImageFolder
+    from ._shards._mix import ShardMix as ShardMix
     from ._shards._order import ShardOrder as ShardOrder
     from ._shards._stream import ShardStream as ShardStream
     from ._shards._tar_index import TarIndex as TarIndex
@@ -49,6 +50,7 @@ __all__ = [
     "ParquetRows",
     "RangeStore",
     "ShardError",
+    "ShardMix",
     "ShardOrder",
     "ShardStream",
     "ShuffleBuffer",
@@ -69,6 +71,7 @@ _MODULE_OF = {
     "ParquetRows": "._tables._parquet",
     "RangeStore": "._stores",
     "ShardError": "._errors",
+    "ShardMix": "._shards._mix",
     "ShardOrder": "._shards._order",
     "ShardStream": "._shards._stream",
     "ShuffleBuffer": "._shuffle_buffer",

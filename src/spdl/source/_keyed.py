@@ -5,11 +5,15 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from ._arguments import as_int
 from ._feistel import Feistel, make_feistel, shuffled_table
 from ._share import check_size
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["KeyedPermutation"]
 
@@ -178,17 +182,25 @@ class KeyedPermutation(Sequence[int]):
     def _block(self, positions: range) -> list[int]:
         import numpy as np
 
+        offsets = np.arange(len(positions), dtype=np.int64) * positions.step
+        listed: list[int] = self._values_of(offsets + positions.start).tolist()
+        return listed
+
+    def _values_of(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The values at several positions, which must be in range, in any order."""
+        import numpy as np
+
+        if self._table is not None:
+            return np.array(self._table, np.int64)[positions]
         cipher = self._cipher
         assert cipher is not None
-        offsets = np.arange(len(positions), dtype=np.int64) * positions.step
-        values = cipher.encrypt_array((offsets + positions.start).view(np.uint64))
+        values = cipher.encrypt_array(positions.view(np.uint64))
         beyond = np.flatnonzero(values >= self._n)
         while beyond.size:
             again = cipher.encrypt_array(values[beyond])
             values[beyond] = again
             beyond = beyond[again >= self._n]
-        listed: list[int] = values.tolist()
-        return listed
+        return values.view(np.int64)
 
 
 class PermutationSlice(Sequence[int]):

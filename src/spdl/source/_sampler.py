@@ -9,6 +9,7 @@ from typing import Any, Generic, SupportsIndex, TypeVar, overload
 
 from spdl.resume._errors import ResumeError
 
+from ._arguments import as_int
 from ._share import share_of
 from ._states import Counted, make_state, read_count, read_state
 
@@ -77,6 +78,15 @@ class Sampler(Generic[T]):
     def drop_last(self) -> bool:
         """Whether the remainder is dropped."""
         return self._drop_last
+
+    def _share_of_worker(self, worker: object, num_workers: object) -> tuple[int, int]:
+        """Rank and world size of one of several workers of this rank, each of which is like a rank."""
+        own, count = as_int("worker", worker), as_int("num_workers", num_workers)
+        if count < 1:
+            raise ValueError(f"num_workers must be >= 1, got {count}")
+        if not 0 <= own < count:
+            raise ValueError(f"worker must be in range [0, {count}), got {own}")
+        return self.rank + own * self.world_size, self.world_size * count
 
     def global_position(self, position: SupportsIndex) -> int:
         """Return the global position of a local one: ``rank + world_size * position``.

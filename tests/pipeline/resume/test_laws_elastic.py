@@ -11,7 +11,7 @@ import pytest
 
 from spdl import resume
 from spdl.pipeline import Pipeline, PipelineBuilder
-from spdl.source import DistributedKeyedSampler, KeyedMix, ShardOrder
+from spdl.source import DistributedKeyedSampler, KeyedMix, ShardMix, ShardOrder
 from tests.support.soak import seeds
 
 LENGTH = 23
@@ -50,10 +50,25 @@ class Sharded(ShardOrder[Any]):
         return ((epoch, item) for item in super()._items_at(positions))
 
 
+class MixedShards(ShardMix):
+    """Samples of two indexes with their epoch."""
+
+    def _item_at(self, position: int) -> Any:
+        return self._with_epoch(self.epoch, super()._item_at(position))
+
+    def _items_at(self, positions: range) -> Iterator[Any]:
+        epoch = self.epoch
+        return (self._with_epoch(epoch, item) for item in super()._items_at(positions))
+
+    def _with_epoch(self, epoch: int, item: Any) -> Any:
+        return epoch, 17 * item.source + item.location
+
+
 class Shards:
     """Numbers in shards."""
 
-    shard_sizes = (4, 0, 7, 1, LENGTH - 12)
+    def __init__(self, *sizes: int) -> None:
+        self.shard_sizes = sizes
 
     def locate(self, number: int) -> int:
         return number
@@ -77,7 +92,25 @@ def make_mixed(rank: int, world: int, drop_last: bool) -> Any:
 
 def make_sharded(rank: int, world: int, drop_last: bool) -> Any:
     return Sharded(
-        Shards(), rank=rank, world_size=world, seed=1, open_shards=2, ddp_drop_last_distributed_round=drop_last
+        Shards(4, 0, 7, 1, LENGTH - 12),
+        rank=rank,
+        world_size=world,
+        seed=1,
+        open_shards=2,
+        ddp_drop_last_distributed_round=drop_last,
+    )
+
+
+def make_mixed_shards(rank: int, world: int, drop_last: bool) -> Any:
+    return MixedShards(
+        [Shards(4, 0, 7, 6), Shards(1, LENGTH - 18)],
+        [3, 1],
+        at_end="repeat",
+        length=LENGTH - 3,
+        rank=rank,
+        world_size=world,
+        open_shards=2,
+        ddp_drop_last_distributed_round=drop_last,
     )
 
 
@@ -106,7 +139,7 @@ def read(pipeline: Pipeline[Any], num_batches: int) -> tuple[list[Any], dict[str
 @pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.parametrize("op", [one, several])
-@pytest.mark.parametrize("make", [make_keyed, make_mixed, make_sharded])
+@pytest.mark.parametrize("make", [make_keyed, make_mixed, make_sharded, make_mixed_shards])
 @pytest.mark.parametrize("drop_last", [False, True])
 @pytest.mark.parametrize("seed", seeds(3, 100))
 def test_chains_of_worlds_read_every_item_once(op: Any, make: Any, drop_last: bool, seed: int) -> None:
@@ -134,7 +167,7 @@ def test_chains_of_worlds_read_every_item_once(op: Any, make: Any, drop_last: bo
     pipeline.load_state_dict(state)
     found.update(read(pipeline, (newest + 3) * 2 * LENGTH)[0])
 
-    if make is not make_mixed:
+    if make not in (make_mixed, make_mixed_shards):
         assert max(found.values()) == 1, "an item is read twice"
     if not drop_last:
         for epoch in range(newest + 1):

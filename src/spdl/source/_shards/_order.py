@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
 from typing import Any, Protocol, TypeVar
 
 from spdl.source._arguments import as_int
-from spdl.source._keyed import KeyedPermutation, PermutationSlice
 from spdl.source._sampler import Sampler
 from spdl.source._states import read_integers
+
+from ._windows import Layout, Windows
 
 __all__ = ["ShardOrder", "Sharded"]
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
-
-#: Parts of the keys that keep the order of shards and the orders within windows different.
-_SHARDS, _WINDOWS = -1, -2
-#: Number of window orders that are cached.
-_MAX_KEPT = 8
 
 
 class Sharded(Protocol[T_co]):
@@ -85,24 +79,14 @@ class ShardOrder(Sampler[T]):
         shuffle: bool = True,
         ddp_drop_last_distributed_round: bool = True,
     ) -> None:
-        if not hasattr(index, "shard_sizes") or not hasattr(index, "locate"):
-            raise TypeError(
-                "index must have shard_sizes and locate(number), as TarIndex has, got an object of type "
-                f"{type(index).__qualname__}"
-            )
-        sizes = [as_int("shard_sizes", size) for size in index.shard_sizes]
-        if not sum(sizes):
-            raise ValueError(f"index must have samples, got none in {len(sizes)} shards")
         self._index = index
-        self._open_shards = as_int("open_shards", open_shards)
-        if self._open_shards < 1:
-            raise ValueError(f"open_shards must be >= 1, got {self._open_shards}")
         self._shuffles = bool(shuffle)
-        self._layout = _Layout(sizes, self._open_shards)
-        super().__init__(sum(sizes), rank, world_size, ddp_drop_last_distributed_round, "samples")
+        self._layout = Layout.of("index", index, open_shards)
+        self._open_shards = self._layout.open_shards
+        super().__init__(self._layout.num_samples, rank, world_size, ddp_drop_last_distributed_round, "samples")
         self._seed = as_int("seed", seed)
         self._epoch = as_int("epoch", epoch)
-        self._windows: _Windows | None = None
+        self._windows: Windows | None = None
 
     @property
     def index(self) -> Sharded[T]:
@@ -153,17 +137,13 @@ class ShardOrder(Sampler[T]):
             TypeError: An argument is not an integer.
             ValueError: ``num_workers`` is not positive, or ``worker`` is not in ``[0, num_workers)``.
         """
-        own, count = as_int("worker", worker), as_int("num_workers", num_workers)
-        if count < 1:
-            raise ValueError(f"num_workers must be >= 1, got {count}")
-        if not 0 <= own < count:
-            raise ValueError(f"worker must be in range [0, {count}), got {own}")
+        rank, world_size = self._share_of_worker(worker, num_workers)
         return ShardOrder(
             self._index,
             seed=self._seed,
             epoch=self._epoch,
-            rank=self.rank + own * self.world_size,
-            world_size=self.world_size * count,
+            rank=rank,
+            world_size=world_size,
             open_shards=self._open_shards,
             shuffle=self._shuffles,
             ddp_drop_last_distributed_round=self.drop_last,
@@ -180,7 +160,7 @@ class ShardOrder(Sampler[T]):
         return self._number_at(position)
 
     def _number_at(self, position: int) -> int:
-        return self._get_windows().number_at(position) if self._shuffles else position
+        return self._get_windows()[position] if self._shuffles else position
 
     def _item_at(self, position: int) -> T:
         return self._index.locate(self._number_at(position))
@@ -190,11 +170,11 @@ class ShardOrder(Sampler[T]):
         numbers = self._get_windows().numbers_at(positions) if self._shuffles else iter(positions)
         return map(self._index.locate, numbers)
 
-    def _get_windows(self) -> _Windows:
+    def _get_windows(self) -> Windows:
         """The windows of this epoch, computed on first use."""
         windows = self._windows
         if windows is None:
-            windows = self._windows = _Windows(self._layout, self._seed, self._epoch)
+            windows = self._windows = Windows(self._layout, (self._seed, self._epoch))
         return windows
 
     def _choose(self, seed: int, epoch: int) -> None:
@@ -225,62 +205,3 @@ class ShardOrder(Sampler[T]):
             f"{type(self).__name__}({self._index!r}, open_shards={self._open_shards}, rank={self.rank}, "
             f"world_size={self.world_size}, seed={self._seed}, epoch={self._epoch}, total={self._share.stop})"
         )
-
-
-class _Layout:
-    """The non-empty shards, independent of their order."""
-
-    __slots__ = ("firsts", "open_shards", "sizes")
-
-    def __init__(self, sizes: Sequence[int], open_shards: int) -> None:
-        starts = accumulate(sizes, initial=0)
-        filled = [(size, first) for size, first in zip(sizes, starts, strict=False) if size]
-        self.sizes = [size for size, _ in filled]
-        self.firsts = [first for _, first in filled]  # number of the first sample of each shard
-        self.open_shards = open_shards
-
-
-class _Windows:
-    """The order for one seed and epoch. Thread-safe."""
-
-    __slots__ = ("_bounds", "_kept", "_key", "_layout", "_shards", "_starts")
-
-    def __init__(self, layout: _Layout, seed: int, epoch: int) -> None:
-        self._layout = layout
-        self._key = seed, epoch
-        self._shards = list(KeyedPermutation(len(layout.sizes), (seed, epoch, _SHARDS)))
-        #: The position where each shard would begin without mixing within windows, and the end. The same for windows.
-        self._bounds = list(accumulate((layout.sizes[shard] for shard in self._shards), initial=0))
-        self._starts = [*self._bounds[: -1 : layout.open_shards], self._bounds[-1]]
-        self._kept: dict[int, KeyedPermutation] = {}
-
-    def number_at(self, position: int) -> int:
-        window = bisect_right(self._starts, position) - 1
-        start = self._starts[window]
-        return self._number(start + self._order(window)[position - start])
-
-    def numbers_at(self, positions: range) -> Iterator[int]:
-        """Same as ``number_at``, for several ascending positions."""
-        place = 0
-        while place < len(positions):
-            window = bisect_right(self._starts, positions[place]) - 1
-            start, stop = self._starts[window], self._starts[window + 1]
-            own = range(positions[place] - start, min(stop, positions.stop) - start, positions.step)
-            for value in PermutationSlice(self._order(window), own):
-                yield self._number(start + value)
-            place += len(own)
-
-    def _number(self, unmixed: int) -> int:
-        """The number of the sample at a position of the order without mixing within windows."""
-        place = bisect_right(self._bounds, unmixed) - 1
-        return self._layout.firsts[self._shards[place]] + unmixed - self._bounds[place]
-
-    def _order(self, window: int) -> KeyedPermutation:
-        order = self._kept.get(window)
-        if order is None:
-            size = self._starts[window + 1] - self._starts[window]
-            order = KeyedPermutation(size, (*self._key, _WINDOWS, window))
-            if len(self._kept) >= _MAX_KEPT:
-                self._kept.clear()
-            self._kept[window] = order
-        return order

@@ -1,0 +1,349 @@
+"""``ShardMix``: a weighted mixture of indexes of shards, of which each is read from few shards at a time."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
+
+from spdl._random._splitmix import STEP, absorb, mix, words_of
+from spdl.source._arguments import as_int
+from spdl.source._mixture import Mixture, Order, Orders
+
+from ._order import Sharded
+from ._windows import Layout, Windows
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["MixedLocation", "ShardMix"]
+
+#: Part of the key of the words by which leaves are sorted. Digits of pi.
+_LEAVES: Final = 0x13198A2E03707344
+#: Longer blocks are divided until their parts, the leaves, are not longer.
+_MAX_LEAF: Final = 256
+#: Number of positions that are computed at a time: few at first, because the first item waits for all of them.
+_FIRST_CHUNK, _MAX_CHUNK = 64, 4096
+#: Number of words that are sorted at a time.
+_MAX_WORDS: Final = 1 << 18
+
+
+class MixedLocation(NamedTuple):
+    """Where a sample of a mixture is."""
+
+    source: int  #: number of the source
+    location: Any  #: what ``locate`` of this source returned
+
+
+class ShardMix(Mixture[MixedLocation]):
+    """The samples of several indexes of shards, mixed by weights; each is read from ``open_shards`` shards at a time.
+
+    It is to :class:`ShardOrder` what :class:`KeyedMix` is to a shuffled list: the samples of a source come in an order
+    like that of ``ShardOrder``, so row groups of Parquet are decoded once, and files stay open. The order consists of
+    *blocks* of ``sum(weights)`` positions. Every block has exactly ``weights[s]`` samples of source ``s``, at random
+    places. A block of any length keeps the proportions in all of its parts: it is divided in halves, each with its
+    share of every source, and only parts of up to 256 positions are shuffled. So weights may be the sizes of sources.
+
+    It yields locations, and :meth:`read` reads the samples, in a stage with the concurrency that you set. Position and
+    location are computed from each other in constant time, so a run resumes anywhere, with any number of ranks.
+
+    .. code-block:: python
+
+        code, web = JsonLines("corpus-{00..03}.jsonl"), ParquetRows("table-{00..15}.parquet", open_groups=10)
+        mixed = ShardMix([code, web], [1, 3], at_end="repeat", open_shards=8, rank=rank, world_size=world_size)
+        builder = PipelineBuilder().add_source(mixed).pipe(mixed.read, concurrency=4)
+
+    Args:
+        sources: Indexes to mix: :class:`TarIndex`, :class:`ParquetRows`, :class:`JsonLines`, :class:`LanceRows`, or
+            other objects with ``shard_sizes``, ``locate(number)`` and ``[location]``.
+        weights: Number of samples of each source in a block: integers >= 1, one for each source.
+        at_end: Policy for a source that has no more samples: ``"stop"`` or ``"repeat"``, as for :class:`KeyedMix`.
+        length: Number of positions of an epoch, of all ranks together; only with ``at_end="repeat"``. ``None``: the
+            first full block after which every sample of every source has been used at least once ends the epoch.
+        open_shards: Number of shards of a source that are mixed, or one number for each source.
+        shuffle: Whether to shuffle the samples of each source. ``False``: they keep the order of the index, apart from
+            the order within a block.
+        rank: Rank of this process: ``torch.distributed.get_rank()``.
+        world_size: Number of ranks: ``torch.distributed.get_world_size()``.
+        seed: Seed of the run: any integer.
+        epoch: Epoch of the first iterations: any integer.
+        ddp_drop_last_distributed_round: Drop the remainder, so that all ranks make the same number of steps. ``False``:
+            nothing is dropped, and some ranks may get one sample more.
+
+    Raises:
+        TypeError: A number is not an integer, or a source has no shards.
+        ValueError: There are no sources; the number of weights or of ``open_shards`` is wrong, or one is < 1; a source
+            is empty, or has too few samples for one block with ``at_end="stop"``; ``at_end`` is neither of the two;
+            ``length`` is given with ``"stop"``, or is out of range; or ``rank`` is not below ``world_size``.
+
+    Algorithm: position ``g`` is in block ``g // B``, where ``B = sum(weights)``. A part of more than 256 positions, at
+    first the block, is divided in two: its first half, of ``h = n // 2`` positions of ``n``, gets
+    ``e[s] * h // n - e[s - 1] * h // n`` samples of source ``s``, where ``e`` are the cumulative counts of the part.
+    The samples of a part of at most 256 are numbered, those of source 0 first; the sources come in the order of the
+    words of SplitMix64 for ``p + number + 1``, where ``p`` is the part's first position and the state is a hash of seed
+    and epoch. The samples of a source keep their order: its sample number ``q``, counted over all passes, is in a
+    source of ``n`` samples the one that :class:`ShardOrder` has at position ``q % n``, if its keys begin with
+    ``(seed, epoch, s, q // n)``. The numbers are the same on every machine and will not change.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Sharded[Any]],
+        weights: Sequence[int],
+        /,
+        *,
+        at_end: Literal["stop", "repeat"],
+        length: int | None = None,
+        open_shards: int | Sequence[int] = 16,
+        shuffle: bool = True,
+        rank: int = 0,
+        world_size: int = 1,
+        seed: int = 0,
+        epoch: int = 0,
+        ddp_drop_last_distributed_round: bool = True,
+    ) -> None:
+        self._sources: list[Any] = list(sources)
+        mixed = _one_for_each(open_shards, len(self._sources))
+        self._layouts = [
+            Layout.of(f"source {number}", source, each)
+            for number, (source, each) in enumerate(zip(self._sources, mixed, strict=True))
+        ]
+        super().__init__(
+            [layout.num_samples for layout in self._layouts],
+            weights,
+            at_end=at_end,
+            length=length,
+            shuffle=shuffle,
+            rank=rank,
+            world_size=world_size,
+            seed=seed,
+            epoch=epoch,
+            drop_last_round=ddp_drop_last_distributed_round,
+        )
+
+    @property
+    def sources(self) -> list[Sharded[Any]]:
+        """The indexes that are mixed."""
+        return list(self._sources)
+
+    @property
+    def open_shards(self) -> list[int]:
+        """The number of shards of each source that are mixed."""
+        return [layout.open_shards for layout in self._layouts]
+
+    def read(self, sample: MixedLocation, /) -> Any:
+        """Read a sample from its source: the result of ``sources[sample.source][sample.location]``."""
+        source, location = sample
+        return self._sources[source][location]
+
+    def for_worker(self, worker: int, num_workers: int) -> ShardMix:
+        """Return the mixture for one of several workers of this rank: every ``num_workers``-th of its positions.
+
+        Raises:
+            TypeError: An argument is not an integer.
+            ValueError: ``num_workers`` is not positive, or ``worker`` is not in ``[0, num_workers)``.
+        """
+        rank, world_size = self._share_of_worker(worker, num_workers)
+        return ShardMix(
+            self._sources,
+            self._weights,
+            at_end="repeat" if self._repeats else "stop",
+            length=self.num_global if self._repeats else None,
+            open_shards=self.open_shards,
+            shuffle=self._shuffles,
+            rank=rank,
+            world_size=world_size,
+            seed=self.seed,
+            epoch=self.epoch,
+            ddp_drop_last_distributed_round=self.drop_last,
+        )
+
+    def _make_orders(self, seed: int, epoch: int) -> _Orders:
+        return _Orders(seed, epoch, self._layouts)
+
+    def _item(self, source: int, item: int) -> MixedLocation:
+        return MixedLocation(source, self._sources[source].locate(item))
+
+    def _number_at(self, position: int, orders: Orders) -> tuple[int, int]:
+        leaf = self._leaf(*divmod(position, self._block))
+        value = cast(_Orders, orders).arranged(leaf)[position - leaf.start]
+        source = bisect_right(leaf.ends, value)
+        return source, leaf.firsts[source] + value - leaf.begin(source)
+
+    def _position_of(self, source: int, number: int, orders: Orders) -> int:
+        leaf = self._leaf(*divmod(number, self._weights[source]), source)
+        value = number - leaf.firsts[source] + leaf.begin(source)
+        return leaf.start + cast(_Orders, orders).arranged(leaf).index(value)
+
+    def _leaf(self, block: int, place: int, source: int | None = None) -> _Leaf:
+        """The leaf of a block at a place; with a source, at its item of this number in the block."""
+        start, size = block * self._block, self._block
+        counts, firsts = self._weights, [block * weight for weight in self._weights]
+        while size > _MAX_LEAF:
+            half = size // 2
+            # The first half gets its share of each source, rounded so that the sum is right and nothing is negative.
+            cuts = [end * half // size for end in accumulate(counts)]
+            taken = [cut - before for before, cut in pairwise([0, *cuts])]
+            own = half if source is None else taken[source]
+            if place < own:
+                size, counts = half, taken
+                continue
+            start, size, place = start + half, size - half, place - own
+            counts = [count - left for count, left in zip(counts, taken, strict=True)]
+            firsts = [first + left for first, left in zip(firsts, taken, strict=True)]
+        return _Leaf(start, list(accumulate(counts)), firsts)
+
+    def _iterate(self, positions: range, orders: Orders) -> Iterator[MixedLocation]:
+        try:
+            import numpy as np
+        except ImportError:
+            yield from super()._iterate(positions, orders)
+            return
+        locates = [source.locate for source in self._sources]
+        largest = max(1, min(_MAX_CHUNK, _MAX_WORDS // min(positions.step, self._block)))
+        start, size = 0, min(_FIRST_CHUNK, largest)
+        while own := positions[start : start + size]:
+            chunk = np.arange(own.start, own.stop, own.step, dtype=np.int64)
+            sources, items = self._located(chunk, cast(_Orders, orders))
+            for source, item in zip(sources.tolist(), items.tolist(), strict=True):
+                yield MixedLocation(source, locates[source](item))
+            start, size = start + size, min(2 * size, largest)
+
+    def _located(self, positions: NDArray[np.int64], orders: _Orders) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Sources and items at several ascending positions: what ``locate`` gives for one."""
+        import numpy as np
+
+        starts, ends, firsts = self._leaves_at(positions)
+        rows = np.searchsorted(starts, positions, "right") - 1
+        values = orders.arranged_all(starts, ends)[rows, positions - starts[rows]]
+        sources = _sources_of(values, ends, rows)
+        begins = np.concatenate([np.zeros_like(ends[:, :1]), ends[:, :-1]], axis=1)
+        numbers = firsts[rows, sources] - begins[rows, sources] + values
+        passes, items = np.divmod(numbers, np.array(self._sizes)[sources])
+        if self._shuffles:
+            for source in np.unique(sources).tolist():
+                of_source = sources == source
+                for number in np.unique(passes[of_source]).tolist():
+                    chosen = np.flatnonzero(of_source & (passes == number))
+                    items[chosen] = orders.windows(source, number).values_of(items[chosen])
+        return sources, items
+
+    def _leaves_at(
+        self, positions: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The leaves at several ascending positions, as columns: ``(leaves,)``, and twice ``(leaves, sources)``."""
+        import numpy as np
+
+        if self._block <= _MAX_LEAF:  # each block is a leaf
+            blocks = np.unique(positions // self._block)
+            weights = np.array(self._weights)
+            ends = np.broadcast_to(np.cumsum(weights), (len(blocks), len(weights)))
+            return blocks * self._block, ends, blocks[:, None] * weights
+        leaves: list[_Leaf] = []
+        place = 0
+        while place < len(positions):
+            leaves.append(leaf := self._leaf(*divmod(int(positions[place]), self._block)))
+            place = int(np.searchsorted(positions, leaf.start + leaf.ends[-1]))
+        starts, ends, firsts = (np.array(column, np.int64) for column in zip(*leaves, strict=True))
+        return starts, ends, firsts
+
+    def _fingerprint(self) -> dict[str, Any]:
+        indexes = [getattr(source, "fingerprint", None) for source in self._sources]
+        return {**super()._fingerprint(), "open_shards": self.open_shards, "indexes": indexes}
+
+
+class _Leaf(NamedTuple):
+    """Adjacent positions of a block with so many samples of each source, in an order that has yet to be drawn.
+
+    A *value* is a number of one of these samples: first those of source 0, then those of source 1, and so on.
+    """
+
+    start: int  #: the first position
+    ends: list[int]  #: of each source, the end of its values
+    firsts: list[int]  #: of each source, the number of its samples before this leaf, in all passes
+
+    def begin(self, source: int) -> int:
+        """The first value of a source."""
+        return self.ends[source - 1] if source else 0
+
+
+class _Orders(Orders):
+    """The orders of leaves, and the windows of passes."""
+
+    __slots__ = ("_arranged", "_layouts", "_state")
+
+    def __init__(self, seed: int, epoch: int, layouts: list[Layout]) -> None:
+        super().__init__(seed, epoch)
+        self._layouts = layouts
+        self._arranged: tuple[int, list[int]] = -1, []
+        self._state = _LEAVES
+        for number in (seed, epoch):
+            for word in words_of(number):
+                self._state = absorb(self._state, word)
+
+    def make(self, of: int, number: int, size: int) -> Order:
+        return Windows(self._layouts[of], (self.seed, self.epoch, of, number))
+
+    def windows(self, source: int, number: int) -> Windows:
+        """The order of a pass through a source."""
+        return cast(Windows, self.get(source, number, self._layouts[source].num_samples))
+
+    def arranged(self, leaf: _Leaf) -> list[int]:
+        """The values of a leaf in their order. Those of a source are ascending."""
+        start, values = self._arranged
+        if start != leaf.start:
+            size = leaf.ends[-1]
+            words = [mix(self._state + STEP * (leaf.start + value + 1)) for value in range(size)]
+            drawn = sorted(range(size), key=words.__getitem__)
+            sources = [bisect_right(leaf.ends, value) for value in drawn]
+            values = [0] * size
+            for value, place in enumerate(sorted(range(size), key=sources.__getitem__)):
+                values[place] = value
+            self._arranged = leaf.start, values
+        return values
+
+    def arranged_all(self, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Same as ``arranged``, for several leaves: ``(leaves, positions)``. What follows a leaf is unused."""
+        import numpy as np
+
+        sizes = ends[:, -1:]
+        numbers = np.arange(int(sizes.max()))
+        words = _mixed((starts[:, None] + numbers + 1).view(np.uint64) * np.uint64(STEP) + np.uint64(self._state))
+        words[numbers >= sizes] = np.iinfo(np.uint64).max
+        drawn = words.argsort(axis=1, kind="stable")
+        rows = np.arange(len(starts))[:, None]
+        places = _sources_of(drawn, ends, rows).argsort(axis=1, kind="stable")
+        values = np.empty_like(places)
+        values[rows, places] = numbers
+        return values
+
+
+def _sources_of(values: NDArray[np.int64], ends: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The sources of values in leaves: in row ``r``, those below ``ends[r, 0]`` are of source 0, and so on."""
+    import numpy as np
+
+    # One search for all rows: each is moved behind the one before.
+    width = _MAX_LEAF + 1
+    moved = (ends + np.arange(len(ends))[:, None] * width).ravel()
+    return np.asarray(np.searchsorted(moved, values + rows * width, "right") - rows * ends.shape[1])
+
+
+def _mixed(states: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Same as ``mix``, for several states."""
+    import numpy as np
+
+    first, second = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+    states = (states ^ (states >> np.uint64(30))) * first
+    states = (states ^ (states >> np.uint64(27))) * second
+    return states ^ (states >> np.uint64(31))
+
+
+def _one_for_each(open_shards: int | Sequence[int], count: int) -> list[int]:
+    if not hasattr(open_shards, "__len__"):
+        return [as_int("open_shards", open_shards)] * count
+    given = [as_int("open_shards", each) for each in open_shards]  # type: ignore[union-attr]  # it is a sequence
+    if len(given) != count:
+        raise ValueError(f"open_shards must be one number, or one for each of the {count} sources, got {len(given)}")
+    return given
