@@ -353,6 +353,7 @@ SHARED = {
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",
     ("spdl.dataloader", f"{P}._epochs"): "random numbers of the epoch that a loader is in",
     ("spdl.dataloader", f"{P}._observer"): "statistics and verdicts of iterations that have ended",
+    ("spdl.dataloader._torch", f"{P}._observe"): "failures of batches are logged as those of items are",
     ("spdl.dataloader", f"{P}._monitoring"): "the monitor of the process, opened by a loader",
     ("spdl.dataloader", f"{P}._stall_options"): "arguments of its pipelines are checked when the loader is made",
     ("spdl.dataloader", f"{IO}._devices"): "batches are moved ahead of the consumer as transfer_tensor_h2d moves them",

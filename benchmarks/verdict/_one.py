@@ -68,8 +68,10 @@ def _run(case: Case, seconds: float, *, is_once: bool) -> dict[str, Any]:
     pipeline = builder.add_sink(10).build(num_threads=case.pool_size)
     consume, has_cost = case.consumer, bool(case.consumer.parts)
     cost_before = _native_cpu()
+    if case in JOBS and not is_once:
+        pipeline.verdict()
     with pipeline.auto_stop():
-        if not is_once:
+        if case not in JOBS:
             _read(pipeline, consume, has_cost, 0.5)  # until the buffers are in their usual state
             pipeline.verdict()
         before, began = pipeline.stats(), read_cpu()

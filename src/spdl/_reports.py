@@ -2,8 +2,9 @@
 
 Code that reports an error must still finish its work: count an item, close a channel, raise the user's exception. But
 users' objects may fail: an exception may reject notes (a frozen dataclass does), ``__str__`` and ``__repr__`` may
-raise, log handlers and filters too, and any of them may raise ``SystemExit``. So every note, every log record and every
-``str`` or ``repr`` of a user's object goes through this module.
+raise, log handlers and filters too, and any of them may raise ``SystemExit``. Their texts may have any length, and
+characters that write to a terminal what they like. So every note, every log record and every ``str`` or ``repr`` of a
+user's object goes through this module.
 
 Exceptions raised during reporting are dropped, with one exception: a ``BaseException`` that is not an ``Exception``
 propagates in the main thread, where it comes from Ctrl-C or a signal handler, unless the process ignores Ctrl-C, as
@@ -26,14 +27,17 @@ __all__ = [
     "add_note",
     "attempts_of",
     "cause_of",
+    "clean",
     "describe_exception",
     "log",
     "name_of",
     "note_attempts",
     "notes_of",
+    "printable",
     "short_repr",
     "shown",
     "text_of",
+    "traceback_of",
 ]
 
 #: Maximum number of notes on an exception. The same object may be raised many times.
@@ -112,14 +116,55 @@ def notes_of(exc: BaseException) -> list[str]:
         return []
 
 
+#: Longest text of a user's object, and its largest number of lines.
+_MOST_CHARACTERS: Final = 2000
+_MOST_LINES: Final = 40
+
+
+def printable(text: str) -> str:
+    """Return the text in one line, with escapes for characters that a terminal or UTF-8 cannot show as they are.
+
+    These are control characters, such as those that begin an ANSI escape sequence, line breaks, marks that change the
+    direction of text, and surrogates.
+    """
+    if text.isprintable():
+        return text
+    return "".join(_escaped(each) for each in text)
+
+
+def clean(text: str, most: int = _MOST_CHARACTERS) -> str:
+    """Return the text as it may be shown: as ``printable`` does, but with its lines, and cut if it is long."""
+    text = _as_str(text)
+    if len(text) <= most and text.isprintable():
+        return text
+    num_more = len(text) - most
+    lines = text[:most].split("\n")
+    rest = f"... ({num_more} more characters)" if num_more > 0 else ""
+    if len(lines) > _MOST_LINES:
+        rest = f"\n... ({text.count(chr(10)) + 1 - _MOST_LINES} more lines)"
+    kept = "\n".join("".join(each if each == "\t" else _escaped(each) for each in line) for line in lines[:_MOST_LINES])
+    return kept + rest
+
+
+def _as_str(text: str) -> str:
+    """Return the text without the methods of a subclass."""
+    return text if type(text) is str else "".join(str.__iter__(text))
+
+
+def _escaped(character: str) -> str:
+    if character.isprintable():
+        return character
+    return character.encode("unicode_escape", "surrogatepass").decode()
+
+
 def text_of(value: object) -> str:
-    """Return ``str(value)``, or a placeholder if that raises."""
-    return _safely(str, value)
+    """Return ``clean(str(value))``, or a placeholder if that raises."""
+    return clean(_safely(str, value))
 
 
 def shown(value: object, show: Callable[[Any], str] = repr) -> str:
-    """Return ``show(value)``, by default its repr, or a placeholder if that raises."""
-    return _safely(show, value)
+    """Return ``clean(show(value))``, by default of its repr, or a placeholder if that raises."""
+    return clean(_safely(show, value))
 
 
 _SHORT = reprlib.Repr()
@@ -129,13 +174,13 @@ _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = 4
 
 def short_repr(value: Any) -> str:
     """Return a repr of about 80 characters, or a placeholder if the value's ``__repr__`` raises."""
-    text = shown(value, _SHORT.repr)
+    text = printable(_safely(_SHORT.repr, value)[:_MOST_CHARACTERS])
     return text if len(text) <= 160 else text[:157] + "..."
 
 
 def _safely(convert: Callable[[Any], str], value: object) -> str:
     try:
-        return convert(value)
+        return _as_str(convert(value))
     except BaseException as failure:  # noqa: BLE001 - see the module docstring
         _reraise_interrupt(failure)
         what = "str" if convert is str else "repr"
@@ -145,7 +190,7 @@ def _safely(convert: Callable[[Any], str], value: object) -> str:
 def name_of(value: object) -> str:
     """Return the name of the class of ``value``."""
     try:
-        return str(type(value).__name__)
+        return printable(str(type(value).__name__)[:_MOST_CHARACTERS])
     except BaseException as failure:  # noqa: BLE001 - a custom metaclass
         _reraise_interrupt(failure)
         return "?"
@@ -160,12 +205,68 @@ def describe_exception(exc: BaseException) -> str:
 def log(
     logger: logging.Logger, level: int, message: str, *args: object, exc_info: BaseException | bool | None = None
 ) -> None:
-    """Log as ``logger.log`` does. If a handler or filter raises, report it on stderr, as ``logging`` itself does."""
+    """Log as ``logger.log`` does. If a handler or filter raises, report it on stderr, as ``logging`` itself does.
+
+    The traceback is cleaned and cut, as texts of users' objects are.
+    """
     try:
-        logger.log(level, message, *args, exc_info=exc_info, stacklevel=2)
+        if not isinstance(exc_info, BaseException):
+            logger.log(level, message, *args, exc_info=exc_info, stacklevel=2)
+        elif logger.isEnabledFor(level):
+            # As ``Logger._log`` does, which has no way to give the record a text of the traceback.
+            name, line, function, _ = logger.findCaller(stacklevel=2)
+            what = (type(exc_info), exc_info, object.__getattribute__(exc_info, "__traceback__"))
+            record = logger.makeRecord(logger.name, level, name, line, message, args, what, function)
+            text, is_changed = traceback_of(exc_info)
+            if is_changed:  # otherwise, formatters may show it as they like
+                record.exc_text = text
+            logger.handle(record)
     except BaseException as failure:  # noqa: BLE001 - see the module docstring
         _reraise_interrupt(failure)
         _report_on_stderr(failure, message, args)
+
+
+#: Largest number of lines of a traceback with its causes: half of them from its begin, half from its end.
+_MOST_TRACEBACK_LINES: Final = 200
+
+
+def traceback_of(exc: BaseException) -> tuple[str, bool]:
+    """Return the traceback of an exception with its causes, and whether a text in it had to be cleaned or cut."""
+    import traceback
+
+    try:
+        found = traceback.TracebackException.from_exception(exc, compact=True)
+        is_changed = _clean_texts(found)
+        text = "".join(found.format())
+    except BaseException as failure:  # noqa: BLE001 - a chain of causes that is too deep, or a class without sense
+        _reraise_interrupt(failure)
+        return f"{describe_exception(exc)} (its traceback cannot be shown: {name_of(failure)})", True
+    lines = text.splitlines()
+    if len(lines) > _MOST_TRACEBACK_LINES:
+        half = _MOST_TRACEBACK_LINES // 2
+        lines[half:-half] = [f"... ({len(lines) - 2 * half} more lines)"]
+        is_changed = True
+    kept = [line if line.isprintable() else clean(line) for line in lines]
+    return "\n".join(kept), is_changed or kept != lines
+
+
+def _clean_texts(found: Any) -> bool:
+    """Clean the texts of all exceptions of a chain, before they are put together."""
+    is_changed = False
+    todo, seen = [found], set()
+    while todo:
+        each = todo.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        todo += [each.__cause__, each.__context__, *(getattr(each, "exceptions", None) or ())]
+        text = getattr(each, "_str", None)
+        if isinstance(text, str) and (type(text) is not str or clean(text) != text):
+            each._str, is_changed = clean(text), True
+        notes = getattr(each, "__notes__", None)
+        if isinstance(notes, list | tuple) and any(clean(text_of(note)) != note for note in notes):
+            each.__notes__, is_changed = [text_of(note) for note in notes[:_MOST_NOTES]], True
+    return is_changed
 
 
 def _report_on_stderr(failure: BaseException, message: str, args: tuple[object, ...]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from spdl._cli._exits import CommandError, ExitCode
+from spdl._reports import printable, text_of
 
 __all__ = ["add_parser", "quarantine"]
 
@@ -66,14 +67,16 @@ def _show(path: str, lines: list[Any]) -> int:
         return ExitCode.OK
     groups = Counter((line.stage, line.error) for line in lines)
     newest = {(line.stage, line.error): line for line in lines}
-    stages = max(len("stage"), *(len(stage) for stage, _ in groups))
-    errors = max(len("error"), *(len(error) for _, error in groups))
+    stages = max(len("stage"), *(len(_plain(stage)) for stage, _ in groups))
+    errors = max(len("error"), *(len(_plain(error)) for _, error in groups))
     counts = max(len("failures"), *(len(f"{number:,}") for number in groups.values()))
     print(f"{'failures':>{counts}}  {'stage':<{stages}}  {'error':<{errors}}  newest")
     for (stage, error), number in sorted(groups.items(), key=lambda each: (-each[1], each[0])):
         last = newest[stage, error]
         what = f"{_plain(last.key)}: " if last.key is not None else ""
-        text = f"{number:>{counts},}  {stage:<{stages}}  {error:<{errors}}  {what}{_plain(last.message)}"
+        text = (
+            f"{number:>{counts},}  {_plain(stage):<{stages}}  {_plain(error):<{errors}}  {what}{_plain(last.message)}"
+        )
         print(text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "...")
     keys = {line.key for line in lines if line.key is not None}
     batches = sum(len(line.keys) > 1 for line in lines)
@@ -89,12 +92,22 @@ def _exclude(lines: list[Any], stage: str | None, error: str | None, out: str | 
         for line in lines
         if line.key is not None and (stage is None or line.stage == stage) and (error is None or line.error == error)
     ]
-    # The output has one key per line, so a key with a line break cannot be written.
+    # The output has one key per line, so a key with a line break cannot be written. A terminal gets no key that could
+    # write to it what it likes: such keys are escaped, and are exact in a file.
     keys = dict.fromkeys(str(line.key) for line in chosen)
-    _write([key for key in keys if "\n" not in key], out)
+    written = [key for key in keys if len(key.splitlines()) <= 1]
+    _write(written if out is not None else map(_plain, written), out)
     num_others = sum(line.key is None for line in lines)
-    if num_others:
-        print(f"spdl quarantine: {num_others:,} failures without a key are omitted", file=sys.stderr)
+    notes = [
+        (num_others, "failures without a key are omitted"),
+        (len(keys) - len(written), "keys with a line break are omitted"),
+    ]
+    if out is None:
+        num_escaped = sum(_plain(key) != key for key in written)
+        notes.append((num_escaped, "keys are escaped or cut here; --out writes them as they are"))
+    for number, note in notes:
+        if number:
+            print(f"spdl quarantine: {number:,} {note}", file=sys.stderr)
     return ExitCode.OK
 
 
@@ -122,7 +135,7 @@ def _retry(lines: list[Any], op: Callable[[Any], Any], jobs: int, out: str | Non
     for key in done:
         print(f"ok     {_plain(key)}")
     for key, error in failed.items():
-        text = f"fails  {_plain(key)}: {type(error).__name__}: {_plain(error)}"
+        text = f"fails  {_plain(key)}: {_plain(type(error).__name__)}: {_plain(error)}"
         print(text if len(text) <= 2 * _WIDTH else text[: 2 * _WIDTH - 3] + "...")
     print(f"{len(done):,} of {len(keys):,} succeed now, {len(failed):,} still fail")
     if out is not None:
@@ -168,8 +181,7 @@ def _function(name: str) -> Callable[[Any], Any]:
 
 def _plain(value: object) -> str:
     """The value as one line of characters that any terminal can show."""
-    text = str(value).encode(errors="backslashreplace").decode()
-    return "".join(each if each.isprintable() else " " for each in text)
+    return printable(text_of(value).replace("\n", " "))
 
 
 def _write(lines: Iterable[str], out: str | None) -> None:

@@ -1,7 +1,6 @@
 """The result of ``spdl load``, as text or JSON."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spdl import __version__
@@ -9,6 +8,7 @@ from spdl._cli._exits import ExitCode
 from spdl._cli._find import Found, describe_unsupported
 from spdl._cli._load_options import LoadOptions
 from spdl._cli._progress import Counts
+from spdl._reports import printable
 from spdl.pipeline import PipelineStats, StageStats
 
 __all__ = ["FailedFile", "Outcome", "as_json", "as_text", "one_line", "verdict"]
@@ -239,11 +239,3 @@ def _time(seconds: float) -> str:
 
 def _count(number: int, one: str, many: str | None = None) -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
-
-
-def printable(text: str) -> str:
-    """Escape characters that a terminal or UTF-8 cannot represent: file names may contain any byte."""
-    plain: Sequence[str] = [
-        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode() for char in text
-    ]
-    return "".join(plain)

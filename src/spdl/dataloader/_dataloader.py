@@ -1,6 +1,7 @@
 """``DataLoader``: the usual pipeline of a loader: preprocess, batch, collate, transfer."""
 
 import copy
+from collections import Counter
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
@@ -268,6 +269,7 @@ class DataLoader(Generic[Source, Output]):
         self._epoch: int | None = None  # the argument of ``set_epoch``
         self._states: LoaderStates | None = None
         self._observer: Observer | None = None  # of the newest iteration
+        self._failures_seen: Counter[str] = Counter()  # of all iterations, for their log
         self._is_measured = False  # iterations are measured from their start
         self._make_builder().get_config()  # raises for wrong arguments now, not in the first iteration
         if resumable:
@@ -452,6 +454,7 @@ class DataLoader(Generic[Source, Output]):
             stall_timeout=self._stall_timeout,
             stall_action=self._stall_action,
         )
+        pipeline._observer.count_failures_in(self._failures_seen)
         if pipeline._resuming is not None and self._epoch is not None:
             pipeline._resuming.number_epochs(self._epoch)
         return pipeline

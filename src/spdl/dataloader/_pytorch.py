@@ -5,6 +5,7 @@ import sys
 import threading
 import warnings
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from multiprocessing.context import BaseContext
@@ -185,6 +186,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         self._shared: GlobalState | None = None  # of this state
         self._read_stats: Callable[[], PipelineStats] = empty_stats  # of the newest epoch
         self._observer: Observer | None = None  # of the newest epoch, if it is a pipeline
+        self._failures_seen: Counter[str] = Counter()  # of all epochs, for their log
         self._is_measured = False  # epochs are measured from their start
         self._num_epochs = 0  # number of epochs begun since the choice, before the current one
         self._is_made = True
@@ -452,7 +454,13 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         values: dict[str, Any] = {each.name: getattr(self, each.name, None) for each in fields(ResolvedArguments)}
         values["prefetch_factor"] = 2 if self.prefetch_factor is None else self.prefetch_factor
         self._indices = self._make_indices()
-        return Plan(**values, is_iterable=self._is_iterable, indices=self._indices, pin=self._pin())
+        return Plan(
+            **values,
+            is_iterable=self._is_iterable,
+            indices=self._indices,
+            pin=self._pin(),
+            failures_seen=self._failures_seen,
+        )
 
     def _make_indices(self) -> "Indices | None":
         from ._torch.resuming._indices import Indices, is_plain

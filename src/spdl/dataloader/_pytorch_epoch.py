@@ -97,4 +97,6 @@ def _tolerance_of(loader: PyTorchDataLoader[Any]) -> Tolerance:
     from ._torch._tolerance import Tolerance  # imports the engine, which few loaders need
 
     assert loader.max_failures is not None
-    return Tolerance(loader.max_failures, f"get_pytorch_dataloader({type(loader.dataset).__name__})")
+    return Tolerance(
+        loader.max_failures, f"get_pytorch_dataloader({type(loader.dataset).__name__})", loader._failures_seen
+    )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from spdl._numbers import as_int, as_interval, as_positive_int
 from spdl._reports import add_note, log, shown
@@ -20,7 +21,8 @@ from ._engine._counts import take_counts
 from ._engine._recorded import RecordedEngine
 from ._engine._stages import SourceNode
 from ._info import StageInfo
-from ._observe import BackgroundTaskFactory, TaskHook, describe_error, is_compact_log
+from ._observe import BackgroundTaskFactory, TaskHook
+from ._observe._compact_log import log_failed_item
 from ._observe._history import History
 from ._observe._snapshot import stats_of
 from ._observe._wiring import Wiring
@@ -124,7 +126,7 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
             first_stage_id=first_stage_id,
             wire=wiring.wire,
             make_merge_queues=_make_merge_queues,
-            report_failure=_count_only if options.is_measured else _log_failed_item,
+            report_failure=_count_only if options.is_measured else partial(log_failed_item, Counter()),
             start_isolated=_start_isolated,
             make_region_workers=make_region_workers,
             make_exclusion=partial(_make_exclusion, options.quarantine),
@@ -204,24 +206,6 @@ def _start_isolated(task: IsolatedTask) -> IsolatedWorker:
     from ._remote._isolated import IsolatedChild  # imported late: few pipelines need processes
 
     return IsolatedChild(task)
-
-
-#: Log lines about a failed item, by its outcome.
-_OUTCOMES: Final[dict[str, str]] = {
-    "dropped": "stage %s dropped item %s (source position %s)",
-    "substituted": "stage %s failed on item %s (source position %s); a substitute replaces its output",
-    "raised": "stage %s failed on item %s (source position %s), which fails the pipeline",
-}
-
-
-def _log_failed_item(failure: Failure) -> None:
-    record = failure.record
-    text, at = _OUTCOMES[record.outcome], shown(record.origin)
-    if is_compact_log():
-        error = describe_error(record.error)
-        log(_LOG, logging.ERROR, f"{text}: %s", failure.stage, record.item_repr, at, error)
-    else:
-        log(_LOG, logging.ERROR, text, failure.stage, record.item_repr, at, exc_info=record.error)
 
 
 def _make_merge_queues(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 from spdl._errors import PipelineStateError
 
 from ._engine._core import EngineState
 from ._engine._counts import take_counts
+from ._observe._compact_log import log_failed_item
 from ._observe._snapshot import stats_of
 
 if TYPE_CHECKING:
@@ -73,6 +76,10 @@ class Observer:
         self.measure()
         stats = self.stats()
         return stats, judged(stats)
+
+    def count_failures_in(self, seen: Counter[str]) -> None:
+        """Count failures, for their log, together with those of earlier pipelines. Before the start."""
+        self._engine.report_failure = partial(log_failed_item, seen)
 
     def measure(self) -> None:
         """Start the measurement for verdicts; before the start of the pipeline, request it. Idempotent."""

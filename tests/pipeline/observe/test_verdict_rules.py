@@ -69,6 +69,8 @@ CASES = {
     # what is missing
     "too short": (facts(seconds=4.9), "unsure", None),
     "too few calls": (facts(num_calls=199, seconds=9.9), "unsure", None),
+    "few calls beside others": (facts(num_calls=50, seconds=5.0, cpus_outside=7), "io", "op"),
+    "too few calls beside others": (facts(num_calls=49, seconds=5.0, cpus_outside=7), "unsure", None),
     "few calls, but long": (facts(num_calls=20, seconds=10.0), "io", "op"),
     "no calls": (facts(stage(fill=0.0)), "unsure", None),
     "nothing came out": (facts(num_items=0, rate=0.0, num_calls=3), "unsure", "op"),

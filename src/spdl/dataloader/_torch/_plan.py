@@ -1,7 +1,8 @@
 """``Plan``: the resolved arguments of a loader for one epoch; ``Run``: executes a plan. Does not import torch."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ._arguments import ResolvedArguments
@@ -21,12 +22,14 @@ class Plan(ResolvedArguments):
         indices: The batch sampler, or the sampler if samples are not batched; ``None`` for iterable datasets.
         pin: Function that puts a batch in page-locked memory; called in this process. ``None``: not requested, or not
             possible.
+        failures_seen: How often batches have failed, by kind, for the log: shared by all epochs of the loader.
     """
 
     prefetch_factor: int
     is_iterable: bool
     indices: Iterable[Any] | None
     pin: Callable[[Any], Any] | None
+    failures_seen: Counter[str] = field(default_factory=Counter)
 
     @property
     def is_batched(self) -> bool:

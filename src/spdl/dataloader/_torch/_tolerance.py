@@ -1,14 +1,16 @@
 """``Tolerance``: drop failed batches of an epoch, up to ``max_failures`` of ``get_pytorch_dataloader``."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
-from spdl._reports import describe_exception, log, text_of
+from spdl._reports import describe_exception, log
 from spdl.dataloader._losses import Losses
 from spdl.pipeline import FailureLimitError, NoSuccessError, PipelineError, PipelineFailure, StageTimeoutError
 from spdl.pipeline._limits import Limit, RateLimit
+from spdl.pipeline._observe._compact_log import log_failed
 from spdl.pipeline.defs import MaxFailures, Rate
 
 __all__ = ["Tolerance"]
@@ -25,15 +27,17 @@ class Tolerance:
     Args:
         limit: Limit on the failures.
         loader: Loader, for messages.
+        seen: Failures of earlier epochs, for the log.
     """
 
-    def __init__(self, limit: MaxFailures, loader: str) -> None:
+    def __init__(self, limit: MaxFailures, loader: str, seen: Counter[str]) -> None:
         self._given = limit
         self._limit = RateLimit(limit) if isinstance(limit, Rate) else Limit(limit, is_own=True)
         self._is_limited = not (isinstance(limit, int) and limit < 0)
         share = limit.share if isinstance(limit, Rate) else limit
         self._may_all_fail = isinstance(limit, Fraction | Rate) and share == 1
         self._loader = loader
+        self._seen = seen
         self._num_calls = 0
         self._losses = Losses()
         #: The error that has ended the epoch; each later call raises it again.
@@ -61,8 +65,7 @@ class Tolerance:
                 losses.num_single += 1
                 losses.last = exc
                 self._check(exc)
-                text = "%s dropped a batch: %s"
-                log(_LOG, logging.ERROR, text, self._loader, text_of(exc), exc_info=exc)
+                log_failed(_LOG, self._seen, "batch", "%s dropped a batch", self._loader, error=exc)
                 continue
             self._num_calls += 1
             if losses.num_single and not isinstance(self._given, int):

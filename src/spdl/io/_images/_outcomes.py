@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from spdl._reports import log
+from spdl._reports import log, printable, text_of
 from spdl.io import _native
 from spdl.io._errors import BatchLoadError, NativeLibraryError
 from spdl.io._types import LoadFailure
@@ -60,9 +60,9 @@ def report_failures(
     """
     for failure in failures:
         if failure.index < num_sources:
-            which = f"{failure.index}" if failure.name is None else f"{failure.index} ({failure.name})"
+            which = f"{failure.index}" if failure.name is None else f"{failure.index} ({printable(failure.name)})"
             text = "%s %s of a batch of %d: %s"
-            log(_LG, logging.ERROR, text, kind.capitalize(), which, num_sources, failure.error)
+            log(_LG, logging.ERROR, text, kind.capitalize(), which, num_sources, text_of(failure.error))
         else:
             log(
                 _LG,
@@ -70,7 +70,7 @@ def report_failures(
                 "Spare %d of a batch of %d: %s",
                 failure.index - num_sources,
                 num_sources,
-                failure.error,
+                text_of(failure.error),
             )
     if num_missing > most_missing:
         raise BatchLoadError(_summary(failures, num_sources, num_missing, kind), failures=failures)

@@ -1,13 +1,31 @@
-"""The log style of item errors: one line, or with traceback."""
+"""How failures of users' functions are logged: one line each, the first of a kind with its traceback, then counts.
 
+A kind is a place (a stage, a loader), a class of exceptions, and the line that raised. All that logs such failures goes
+through ``log_failed``: the engine, loaders, and workers of loaders.
+"""
+
+import logging
 import os
+from collections import Counter
 from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
 
-from spdl._reports import name_of, text_of
+from spdl._reports import log, name_of, printable, shown, text_of
 
-__all__ = ["describe_error", "is_compact_log", "raised_at", "set_compact_log"]
+__all__ = ["describe_error", "is_compact_log", "log_failed", "log_failed_item", "raised_at", "set_compact_log"]
 
 _VARIABLE = "SPDL_PIPELINE_COMPACT_LOG"
+
+
+_LOG = logging.getLogger("spdl.pipeline")
+
+Style: TypeAlias = Literal["compact", "full", "first"]
+
+#: From so many failures of a kind on, a line has only their number, at 10, 20, 50, 100 and so on, then at each 1000.
+_FEW: Final = 10
+_EVERY: Final = 1000
+#: Largest number of kinds that are told apart. Further ones count as one.
+_MOST_KINDS: Final = 256
 
 
 @dataclass
@@ -24,9 +42,11 @@ def set_compact_log(value: bool | None) -> None:
     """Set the log style of item errors for this process.
 
     Args:
-        value: ``True``: one line, with the location that raised. ``False``: with the traceback. ``None``: one line if
-            the environment variable ``SPDL_PIPELINE_COMPACT_LOG`` is ``1``, ``true``, ``yes`` or ``on``, otherwise with
-            the traceback.
+        value: ``True``: one line for each, with the location that raised. ``False``: each with its traceback.
+            ``None``: what the environment variable ``SPDL_PIPELINE_COMPACT_LOG`` says: ``1``, ``true``, ``yes`` or
+            ``on`` for one line each, ``0``, ``false``, ``no`` or ``off`` for tracebacks. If it is not set: one line,
+            the first failure of a kind (stage, class and line that raised) with its traceback, and from the tenth on
+            only their number, at 10, 20, 50, 100 and so on, then at each thousandth.
 
     Raises:
         TypeError: ``value`` is neither a bool nor ``None``.
@@ -38,17 +58,89 @@ def set_compact_log(value: bool | None) -> None:
 
 def is_compact_log() -> bool:
     """Return whether item errors are logged in one line."""
+    return _style() == "compact"
+
+
+def _style() -> Style:
+    given = os.environ.get(_VARIABLE, "").strip().lower()
     if _SETTING.compact is not None:
-        return _SETTING.compact
-    return os.environ.get(_VARIABLE, "").strip().lower() in ("1", "true", "yes", "on")
+        return "compact" if _SETTING.compact else "full"
+    if given in ("1", "true", "yes", "on"):
+        return "compact"
+    return "full" if given in ("0", "false", "no", "off") else "first"
+
+
+def log_failed(
+    logger: logging.Logger, seen: "Counter[str]", where: str, text: str, *args: object, error: BaseException
+) -> None:
+    """Log a failure, in the style that is set.
+
+    Args:
+        logger: The logger.
+        seen: Failures so far, by kind. Of a pipeline, or of a loader for all of its epochs.
+        where: What failed, such as the name of a stage.
+        text: The message without the error, with places for ``args``.
+        *args: Values for the message.
+        error: The error.
+    """
+    style = _style()
+    if style != "first":
+        if style == "compact":
+            log(logger, logging.ERROR, f"{text}: %s", *args, describe_error(error))
+        else:
+            log(logger, logging.ERROR, text, *args, exc_info=error)
+        return
+    kind = f"{where}: {name_of(error)} at {raised_at(error)}"
+    if kind not in seen and len(seen) >= _MOST_KINDS:
+        kind = f"{where}: others"
+    seen[kind] += 1
+    number = seen[kind]
+    if number == 1:  # its class and place are in the traceback
+        log(logger, logging.ERROR, f"{text}: %s", *args, _first_line(error) or name_of(error), exc_info=error)
+    elif number < _FEW:
+        log(logger, logging.ERROR, f"{text}: %s", *args, _in_a_line(error))
+    elif _is_due(number):
+        log(logger, logging.ERROR, f"{text}: %s; %d failures like this so far", *args, _in_a_line(error), number)
+
+
+def _is_due(number: int) -> bool:
+    if number >= _EVERY:
+        return number % _EVERY == 0
+    while number % 10 == 0:
+        number //= 10
+    return number in (1, 2, 5)
+
+
+#: Log lines about a failed item, by its outcome.
+_OUTCOMES: Final[dict[str, str]] = {
+    "dropped": "stage %s dropped item %s (source position %s)",
+    "substituted": "stage %s failed on item %s (source position %s); a substitute replaces its output",
+    "raised": "stage %s failed on item %s (source position %s), which fails the pipeline",
+}
+
+
+def log_failed_item(seen: "Counter[str]", failure: Any) -> None:
+    """Log the failure of an item: a ``Failure`` of the engine."""
+    record = failure.record
+    where = shown(failure.stage, str).split(":")[-1]  # without the numbers of the pipeline and of the stage
+    args = (failure.stage, record.item_repr, shown(record.origin))
+    log_failed(_LOG, seen, where, _OUTCOMES[record.outcome], *args, error=record.error)
 
 
 def describe_error(exc: BaseException) -> str:
     """Describe an exception and where it was raised, in one line: ``ValueError: bad size (decode.py:12:resize)``."""
-    first_line, _, rest = text_of(exc).partition("\n")
-    text = name_of(exc) + (f": {first_line}" if first_line else "") + (" …" if rest else "")
-    where = raised_at(exc)
+    text, where = _in_a_line(exc), raised_at(exc)
     return text if where is None else f"{text} ({where})"
+
+
+def _in_a_line(exc: BaseException) -> str:
+    first_line = _first_line(exc)
+    return name_of(exc) + (f": {first_line}" if first_line else "")
+
+
+def _first_line(exc: BaseException) -> str:
+    text, _, rest = text_of(exc).partition("\n")
+    return printable(text) + (" …" if rest else "")
 
 
 def raised_at(exc: BaseException) -> str | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Literal, TypeAlias
 
+from spdl._reports import printable, shown
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._observe._history import Moment
 from spdl.pipeline._observe._measured import Measured
@@ -42,6 +43,11 @@ class ItemFailure:
     attempts: int = 1
     seconds: float = 0.0
     outcome: FailureOutcome = "dropped"
+
+    def __repr__(self) -> str:
+        """As that of any dataclass, with the exception's in a length and with characters that can be shown."""
+        values = (f"{name}={printable(shown(getattr(self, name)))}" for name in self.__slots__)
+        return f"ItemFailure({', '.join(values)})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from spdl._reports import printable, shown
+
 if TYPE_CHECKING:
     from spdl.pipeline._observe._probe import FailureOutcome
     from spdl.pipeline._provenance._origin import BatchOrigin
@@ -38,3 +40,8 @@ class FailureEvent:
     outcome: FailureOutcome
     item_repr: str
     worker: str
+
+    def __repr__(self) -> str:
+        """As that of any dataclass, with the exception's in a length and with characters that can be shown."""
+        names = (name for name in self.__slots__ if name != "item")
+        return f"FailureEvent({', '.join(f'{name}={printable(shown(getattr(self, name)))}' for name in names)})"

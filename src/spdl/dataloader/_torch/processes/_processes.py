@@ -19,11 +19,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from spdl._processes._transport import NOTHING
-from spdl._reports import log, shown, text_of
+from spdl._reports import short_repr
 from spdl.dataloader._losses import Losses
 from spdl.dataloader._torch._fetching import draw_base_seed
 from spdl.dataloader._torch.resuming._progress import Progress
 from spdl.pipeline import PipelineStateError
+from spdl.pipeline._observe._compact_log import log_failed
 
 from ._messages import FromWorker, ToWorker
 from ._worker_pool import WorkerPool, prepare_start
@@ -172,9 +173,8 @@ class _Batches(Iterator[Any]):
                 if not self._plan.drops_failures:
                     raise exc
                 self._losses.add(exc, indices, is_batch=self._plan.is_batched)
-                text = "batch %d was dropped, indices %s: %s"
-                what = (number - self._first, shown(indices), text_of(exc))
-                log(_logger, logging.ERROR, text, *what, exc_info=exc)
+                text, seen = "batch %d was dropped, indices %s", self._plan.failures_seen
+                log_failed(_logger, seen, "batch", text, number - self._first, short_repr(indices), error=exc)
                 continue
             batch = frame.load()
             return batch if self._plan.pin is None else self._plan.pin(batch)

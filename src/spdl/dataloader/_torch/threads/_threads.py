@@ -74,6 +74,7 @@ class _Batches(Iterator[Any]):
         self._limit = IntraOpLimit()
         self._stall_timeout = plan.stall_timeout
         self._stall_action = plan.stall_action
+        self._failures_seen = plan.failures_seen
 
     def _start(self, builder: PipelineBuilder[Any, Any], num_threads: int) -> None:
         self._pipeline = builder.add_sink(self._budget).build(
@@ -84,6 +85,7 @@ class _Batches(Iterator[Any]):
             stall_timeout=self._stall_timeout,
             stall_action=self._stall_action,
         )
+        self._pipeline._observer.count_failures_in(self._failures_seen)
         # The pipeline may be collected before this object; its stop would then wait for a source that waits for input.
         self._pipeline._engine.on_stopping.append(partial(self._feed.put, None))
         self._limit.keep_current()
