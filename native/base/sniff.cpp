@@ -38,6 +38,8 @@ constexpr std::array kSignatures = {
     Signature{"PSD", 0, "8BPS"sv},
     Signature{"QOI", 0, "qoif"sv},
     Signature{"OpenEXR", 0, "\x76\x2f\x31\x01"sv},
+    Signature{"Radiance HDR", 0, "#?RADIANCE"sv},
+    Signature{"Radiance HDR", 0, "#?RGBE"sv},
     // sound and video
     Signature{"MP4", 4, "ftyp"sv},
     Signature{"Matroska or WebM", 0, "\x1a\x45\xdf\xa3"sv},
@@ -114,6 +116,21 @@ std::string_view remedy_for(std::string_view format) noexcept {
   return format == "a Git LFS pointer" ? "; fetch the file with `git lfs pull`" : "";
 }
 
+// A letter behind the P, a blank, and a number, a comment or, in PAM, a name.
+bool is_netpbm(std::string_view data) noexcept {
+  constexpr std::string_view kBlanks = " \t\n\v\f\r";
+  if (data.size() < 4 || data[0] != 'P' || "1234567fFhH"sv.find(data[1]) == data.npos || kBlanks.find(data[2]) == data.npos) {
+    return false;
+  }
+  const std::size_t at = data.find_first_not_of(kBlanks, 2);
+  if (at == data.npos) {
+    return false;
+  }
+  const bool is_name = data[1] == '7' && data[at] >= 'A' && data[at] <= 'Z';
+  const bool is_number = data[1] != '7' && data[at] >= '0' && data[at] <= '9';
+  return data[at] == '#' || is_name || is_number;
+}
+
 }  // namespace
 
 std::string_view sniff_format(std::span<const std::uint8_t> data) noexcept {
@@ -136,6 +153,9 @@ std::string_view sniff_format(std::span<const std::uint8_t> data) noexcept {
       }
     }
     return "RIFF";
+  }
+  if (is_netpbm(bytes)) {
+    return "Netpbm";
   }
   const std::string_view unmarked = bytes.substr(bytes.starts_with("\xef\xbb\xbf") ? 3 : 0);
   const std::string_view text = unmarked.substr(std::min(unmarked.find_first_not_of(" \t\r\n"), unmarked.size()));

@@ -10,8 +10,8 @@
 
 void fuzz(std::span<const std::uint8_t> data) {
   static_cast<void>(spdl::sniff_format(data));
-  constexpr std::array<std::string_view, 9> kFormats = {"JPEG", "PNG",       "GIF", "WebP",   "BMP",
-                                                        "TIFF", "JPEG 2000", "PSD", "QOI"};
+  constexpr std::array<std::string_view, 10> kFormats = {"JPEG", "PNG",       "GIF", "WebP", "BMP",
+                                                         "TIFF", "JPEG 2000", "PSD", "QOI",  "Netpbm"};
   for (const std::string_view format : kFormats) {
     if (!spdl::declared_size(format, data)) {
       std::abort();

@@ -6,6 +6,7 @@
 #include "image/gif.h"
 #include "image/heif.h"
 #include "image/jpeg_facts.h"
+#include "image/netpbm.h"
 #include "image/tiff.h"
 
 namespace spdl {
@@ -169,6 +170,10 @@ std::optional<DeclaredSize> declared_size(std::string_view format, Bytes data) n
     const HeifFacts facts = inspect_heif(data);
     return DeclaredSize{facts.width, facts.height};
   }
+  if (format == "Netpbm") {
+    const auto header = netpbm_header(data);
+    return header ? DeclaredSize{header->width, header->height} : DeclaredSize{0, 0};
+  }
   if (format == "PSD") {
     return DeclaredSize{big_endian(data, 18, 4), big_endian(data, 14, 4)};
   }
@@ -184,6 +189,10 @@ std::string_view misread_because(std::string_view format, Bytes data) noexcept {
   }
   if (format == "JPEG") {
     return misread_because(inspect_jpeg(data));
+  }
+  if (format == "Netpbm") {
+    const auto header = netpbm_header(data);
+    return header && header->is_float() ? "it is a PFM, which releases of FFmpeg before 7 turn upside down" : "";
   }
   if (format == "JPEG 2000") {
     // ISO/IEC 15444-1, I.5.3.3, and 15444-2, table M.25: a colour specification by number, which is 12.

@@ -15,6 +15,7 @@
 #include "image/heif.h"
 #include "image/orientation.h"
 #include "media/decode.h"
+#include "media/deep_levels.h"
 #include "media/demuxer.h"
 #include "media/frame_filter.h"
 #include "media/still.h"
@@ -65,7 +66,7 @@ std::optional<std::string> describe(const PictureOptions& options, const std::op
 
 Still decode_first(const ImageSource& source, const std::optional<Bytes>& data, const PictureOptions& options) {
   return data ? decode_still(source, *data, options.max_pixels, !options.filter)
-              : decode_still(std::get<std::string>(source), options.max_pixels);
+              : decode_still(std::get<std::string>(source), options.max_pixels, !options.filter);
 }
 
 // `data`: of the source, where it has been read; a pipe cannot be read again.
@@ -111,8 +112,11 @@ Frames load(const ImageSource& source, const std::string& name, const PictureOpt
   Still still = decode_first(source, data, options);
   av::FramePtr frame = std::move(still.frame);
   if (stored_samples(*frame)) {
-    result.frames.push_back(options.orient ? turn_samples(*frame, stored_orientation(*data)) : std::move(frame));
+    result.frames.push_back(options.orient && data ? turn_samples(*frame, stored_orientation(*data)) : std::move(frame));
     return result;
+  }
+  if (wants_8_bits(options.filter)) {
+    frame = with_8_bits(std::move(frame));
   }
   frame->pts = 0;
   FrameFilter filter(ChainInput{MediaType::kImage, {1, 25}, {25, 1}}, description, name);

@@ -28,16 +28,25 @@ extern "C" {
 #include "media/gif_decoder.h"
 #include "media/heif_decoder.h"
 #include "media/input.h"
+#include "media/netpbm_decoder.h"
 #include "media/packets.h"
 #include "media/pixel_limit.h"
 #include "media/still_frame.h"
 #include "media/still_memory.h"
 #include "media/stored_png.h"
+#include "media/stored_samples.h"
 #include "media/tiff_decoder.h"
 #include "media/webp_decoder.h"
 
 namespace spdl {
 namespace {
+
+// FFmpeg has its decoder from version 6 on.
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 3, 100)
+constexpr AVCodecID kRadianceHdr = AV_CODEC_ID_RADIANCE_HDR;
+#else
+constexpr AVCodecID kRadianceHdr = AV_CODEC_ID_NONE;
+#endif
 
 // Formats whose whole file is what their decoder takes as one packet: no demuxer is needed, nor its guesses.
 std::optional<AVCodecID> codec_of(std::string_view format) noexcept {
@@ -50,6 +59,7 @@ std::optional<AVCodecID> codec_of(std::string_view format) noexcept {
       Known{"WebP", AV_CODEC_ID_WEBP},          Known{"BMP", AV_CODEC_ID_BMP},         Known{"TIFF", AV_CODEC_ID_TIFF},
       Known{"JPEG 2000", AV_CODEC_ID_JPEG2000}, Known{"JPEG XL", AV_CODEC_ID_JPEGXL},  Known{"PSD", AV_CODEC_ID_PSD},
       Known{"QOI", AV_CODEC_ID_QOI},            Known{"OpenEXR", AV_CODEC_ID_EXR},
+      Known{"Radiance HDR", kRadianceHdr},
   };
   const auto* found =
       std::find_if(kKnown.begin(), kKnown.end(), [&](const Known& known) { return known.format == format; });
@@ -76,7 +86,7 @@ av::CodecContextPtr open_decoder(AVCodecID id, std::string_view format, const AV
   const AVCodec* codec = avcodec_find_decoder(id);
   if (codec == nullptr) {
     throw Error(ErrorKind::kDecode, "decode",
-                name_of(format) + ", and this FFmpeg has no decoder for " + avcodec_get_name(id));
+                name_of(format) + ", and this FFmpeg has no decoder for " + (id == AV_CODEC_ID_NONE ? "it" : avcodec_get_name(id)));
   }
   auto context = av::own<av::CodecContextPtr>(avcodec_alloc_context3(codec));
   av::mark_as_ours(*context);
@@ -323,6 +333,30 @@ Still decode_with_demuxer(const ImageSource& source, std::span<const std::uint8_
   return decode_contained(*input, format, max_pixels);
 }
 
+// FFmpeg's own format for planes of YCbCr, whose data looks like PGM.
+bool is_pgmyuv(const ImageSource& source) noexcept {
+  const auto* path = std::get_if<std::string>(&source);
+  return path != nullptr && path->ends_with(".pgmyuv");
+}
+
+// Floating point has no levels that 8 bits could be made of without choosing what is white.
+av::FramePtr expect_levels(av::FramePtr frame, std::string_view format, bool keeps_samples) {
+  const AVPixFmtDescriptor* description = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame->format));
+  const bool is_float = description != nullptr && (description->flags & AV_PIX_FMT_FLAG_FLOAT) != 0;
+  if (!is_float) {
+    if (format == "OpenEXR") {
+      throw Error(ErrorKind::kDecode, "decode", "its samples are integers of 32 bits, of which FFmpeg drops the lower half");
+    }
+    return frame;
+  }
+  if (keeps_samples) {
+    return as_stored_floats(*frame);
+  }
+  throw Error(ErrorKind::kDecode, "decode",
+              "its samples are floating point of " + std::to_string(description->comp[0].depth) +
+                  " bits, and no levels of gray or colour; load_image(…, filter_desc=None) returns them as they are");
+}
+
 Still decode_heif_picture(Bytes data, std::int64_t max_pixels) {
   Still still;
   if (const auto size = declared_size("HEIF", data)) {
@@ -345,9 +379,10 @@ void expect_right_pixels(std::string_view format, Bytes data, bool tolerates_end
   }
 }
 
-Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data, std::int64_t max_pixels,
-                   bool keeps_samples) {
-  const std::string_view format = sniff_format(data);
+namespace {
+
+Still decode_data(const ImageSource& source, std::span<const std::uint8_t> data, std::string_view format,
+                  std::int64_t max_pixels, bool keeps_samples) {
   // One without a primary picture has tracks, as a movie.
   if (format == "HEIF" && inspect_heif(data).has_primary) {
     return decode_heif_picture(data, max_pixels);
@@ -356,6 +391,9 @@ Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data
     if (auto still = decode_tiff(data, max_pixels, keeps_samples)) {
       return *std::move(still);
     }
+  }
+  if (format == "Netpbm" && !is_pgmyuv(source)) {
+    return decode_netpbm(data, max_pixels, keeps_samples);
   }
   auto codec = codec_of(format);
   if (!codec) {
@@ -409,13 +447,25 @@ Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data
   return still;
 }
 
-Still decode_still(const std::string& path, std::int64_t max_pixels) {
+}  // namespace
+
+Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data, std::int64_t max_pixels,
+                   bool keeps_samples) {
+  const std::string_view format = sniff_format(data);
+  Still still = decode_data(source, data, format, max_pixels, keeps_samples);
+  still.frame = expect_levels(std::move(still.frame), format, keeps_samples);
+  return still;
+}
+
+Still decode_still(const std::string& path, std::int64_t max_pixels, bool keeps_samples) {
   Input input(path, "", DemuxConfig{});
-  return decode_contained(input, {}, max_pixels);
+  Still still = decode_contained(input, {}, max_pixels);
+  still.frame = expect_levels(std::move(still.frame), {}, keeps_samples);
+  return still;
 }
 
 bool is_still(std::string_view format) noexcept {
-  return codec_of(format) || format == "AVIF" || format == "HEIF";
+  return codec_of(format) || format == "AVIF" || format == "HEIF" || format == "Netpbm";
 }
 
 }  // namespace spdl

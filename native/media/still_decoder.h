@@ -33,7 +33,7 @@ Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data
                    bool keeps_samples = false);
 
 // The first picture of a file that is not read as a whole, such as a movie.
-Still decode_still(const std::string& path, std::int64_t max_pixels);
+Still decode_still(const std::string& path, std::int64_t max_pixels, bool keeps_samples);
 
 // Whether data of that format, as sniff_format names it, is a picture that is read as a whole.
 bool is_still(std::string_view format) noexcept;

@@ -1,5 +1,11 @@
 #include "media/stored_samples.h"
 
+extern "C" {
+#include <libavutil/pixdesc.h>
+}
+
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -7,6 +13,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "image/bytes.h"
 
 namespace spdl {
 
@@ -27,6 +34,39 @@ av::FramePtr new_stored_samples(const StoredSamples& samples, int width, int hei
   frame->data[0] = frame->buf[0]->data;
   std::memcpy(frame->opaque_ref->data, &samples, sizeof(samples));
   return frame;
+}
+
+float from_half(std::uint32_t bits) noexcept {
+  const std::uint32_t exponent = bits >> 10 & 31;
+  const auto fraction = static_cast<float>(bits & 1023);
+  const float size = exponent == 0 ? std::ldexp(fraction, -24)
+                     : exponent < 31 ? std::ldexp(fraction + 1024, static_cast<int>(exponent) - 25)
+                     : fraction == 0 ? std::numeric_limits<float>::infinity()
+                                     : std::numeric_limits<float>::quiet_NaN();
+  return (bits & 0x8000) != 0 ? -size : size;
+}
+
+av::FramePtr as_stored_floats(const AVFrame& frame) {
+  const AVPixFmtDescriptor& format = *av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
+  const std::size_t size = static_cast<std::size_t>(format.comp[0].depth) / 8;
+  const bool is_big = (format.flags & AV_PIX_FMT_FLAG_BE) != 0;
+  const auto num_channels = static_cast<std::size_t>(format.nb_components);
+  av::FramePtr stored = new_stored_samples({kFloat32, format.nb_components}, frame.width, frame.height);
+  for (std::size_t channel = 0; channel < num_channels; ++channel) {
+    const AVComponentDescriptor& component = format.comp[channel];
+    for (int y = 0; y < frame.height; ++y) {
+      const std::uint8_t* from =
+          frame.data[component.plane] + std::ptrdiff_t{y} * frame.linesize[component.plane] + component.offset;
+      std::uint8_t* out = stored->data[0] + std::ptrdiff_t{y} * stored->linesize[0] + channel * sizeof(float);
+      for (int x = 0; x < frame.width; ++x, from += component.step, out += num_channels * sizeof(float)) {
+        const Bytes sample(from, size);
+        const std::uint32_t bits = is_big ? big_endian(sample, 0, size) : little_endian(sample, 0, size);
+        const float value = size == 4 ? std::bit_cast<float>(bits) : from_half(bits);
+        std::memcpy(out, &value, sizeof(value));
+      }
+    }
+  }
+  return stored;
 }
 
 std::optional<StoredSamples> stored_samples(const AVFrame& frame) noexcept {

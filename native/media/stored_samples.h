@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "av/owners.h"
@@ -24,6 +25,12 @@ struct StoredSamples {
 // A frame of that size, whose contents are unspecified. Throws std::bad_alloc; Error(kImageTooLarge) for rows that libav
 // cannot count.
 av::FramePtr new_stored_samples(const StoredSamples& samples, int width, int height);
+
+// Of a frame of a pixel format in floating point, gray or RGB, with alpha or without: float32 in the order R, G, B, A.
+av::FramePtr as_stored_floats(const AVFrame& frame);
+
+// IEEE 754 binary16.
+float from_half(std::uint32_t bits) noexcept;
 
 // None for any other frame.
 std::optional<StoredSamples> stored_samples(const AVFrame& frame) noexcept;

@@ -4,9 +4,11 @@ from tests.differential.cells import CELLS, Outcome, try_cell
 from tests.differential.sound import channels as channels
 from tests.differential.sound import wholes as wholes
 from tests.differential.sound import windows as windows
+from tests.differential.stills import floats as floats
 from tests.differential.stills import formats as formats
 from tests.differential.stills import heif as heif
 from tests.differential.stills import jpeg as jpeg
+from tests.differential.stills import netpbm as netpbm
 from tests.differential.stills import orientation as orientation
 from tests.differential.stills import tiff as tiff
 from tests.differential.video import laws_on_screen as laws_on_screen

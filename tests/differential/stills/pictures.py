@@ -6,9 +6,14 @@ from numpy.typing import NDArray
 import spdl.io
 from tests.differential.cells import Draw
 
-__all__ = ["Pixels", "draw_pixels", "loaded"]
+__all__ = ["Pixels", "draw_pixels", "draw_size", "loaded"]
 
 Pixels = NDArray[np.float64]
+
+
+def draw_size(draw: Draw) -> tuple[int, int]:
+    """Return a small height and width."""
+    return draw.random.randint(1, 40), draw.random.randint(1, 40)
 
 
 def draw_pixels(draw: Draw, height: int, width: int) -> NDArray[np.uint8]:

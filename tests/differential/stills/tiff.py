@@ -81,9 +81,9 @@ def _levels(draw: Draw, form: str) -> None:
     assert made.dtype == array.dtype
     assert np.array_equal(made.reshape(array.shape), array)
     colours = array[..., :3] if channels >= 3 else np.repeat(array[..., :1], 3, 2)
-    # To the nearest level of 8 bits; libswscale, which load_image uses, truncates and dithers.
+    # To the nearest level of 8 bits.
     levels = colours if dtype == "uint8" else (colours.astype(np.int64) * 255 + 32767) // 65535
-    check_rgb(data, levels.astype(np.uint8), 0 if dtype == "uint8" else 2)
+    check_rgb(data, levels.astype(np.uint8))
 
 
 @law("still", "samples are stored ones", [f"tiff/{dtype}" for dtype in OTHERS], *ORACLES)
@@ -135,7 +135,7 @@ def _packed(draw: Draw, form: str) -> None:
     if bits in (10, 12, 14):
         assert np.array_equal(stored(data).reshape(height, width), shown)
     levels = np.rint(shown.astype(np.float64) * 255 / most).astype(np.uint8)
-    check_rgb(data, np.repeat(levels[..., None], 3, 2), 0 if bits < 8 else 2)
+    check_rgb(data, np.repeat(levels[..., None], 3, 2))
 
 
 def _picture(draw: Draw, mode: str) -> Image.Image:

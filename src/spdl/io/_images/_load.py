@@ -73,7 +73,8 @@ def load_image(
         decode_config: Options for decoding, from ``decode_config``.
         filter_desc: FFmpeg filter chain, as made by ``get_video_filter_desc``. The default converts to ``rgb24``
             without scaling. ``None``: no filter; the result has the decoder's own pixel format, or for
-            TIFF in floating point, with a sign or with any channels, the stored samples ``(height, width, channels)``.
+            TIFF, PAM, PFM and OpenEXR in floating point, with a sign or with any channels, the stored samples
+            ``(height, width, channels)``.
         device_config: CUDA device for the result, from ``cuda_config``. ``None``: the CPU.
         name: Name of the source in messages.
         orient: Whether to turn the image upright before filtering, according to its EXIF data or XMP (JPEG, PNG,
@@ -91,7 +92,6 @@ def load_image(
         DemuxError, DecodeError: The source is damaged; or a format, decoder or option is unknown.
         ImageTooLargeError: The image has more than ``max_pixels`` pixels. Raised before memory is allocated.
         TypeError: ``orient`` is not a bool.
-        TypeError: ``orient`` is not a bool.
         ValueError: ``max_pixels`` is out of range.
         FilterError: The filter description is wrong.
         UnsupportedFormatError: The pixel format has no array layout.
@@ -102,7 +102,6 @@ def load_image(
     check_arguments(demux_config, decode_config, filter_desc)
     as_native_source(src)  # raises if src is not a source, before anything is fetched
     limit = as_max_pixels(max_pixels)
-    orient = as_bool("orient", orient)
     orient = as_bool("orient", orient)
     device = as_device(device_config, "load an image")
     if demux_config is not None and is_remote(src):
