@@ -24,6 +24,7 @@ from ._torch._fetching import DrawnSeed
 from ._torch._plan import Plan, Run
 from ._torch._warnings import too_many_workers
 from ._torch.resuming._progress import Progress
+from ._torch.resuming._stateful import is_stateful
 
 if TYPE_CHECKING:
     import torch
@@ -124,7 +125,8 @@ def get_pytorch_dataloader(
         stall_timeout: Maximum seconds without progress in the threads while the consumer waits; then a report is
             logged, or raised. As in :func:`~spdl.pipeline.build_pipeline`. Not with worker processes.
         stall_action: ``"log"``, or ``"raise"`` for :class:`~spdl.pipeline.StallError`.
-        workers: Kind of workers. ``"thread"``: threads that share the dataset; nothing is pickled. ``"process"``:
+        workers: Kind of workers. ``"thread"``: threads that share the dataset; nothing is pickled. One of them loads a
+            dataset with ``state_dict`` and ``load_state_dict``, in order, so that its states are exact. ``"process"``:
             processes, each with a copy of the dataset, as torch's workers. ``"auto"``: the faster of the two, measured
             on the first batches; the result is logged and kept in :attr:`PyTorchDataLoader.choice`.
         max_failures: Maximum number of failed batches in an epoch (negative: no limit), maximum share of all batches
@@ -182,6 +184,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         self._choice: Choice | None = None
         self._indices: Indices | None = None  # of the newest epoch
         self._begun: Begun | None = None  # the newest epoch
+        self._epoch: weakref.ref[Epoch[T]] | None = None  # its iterator
         self._loaded: Loaded | None = None  # the state that the next epoch resumes from
         self._shared: GlobalState | None = None  # of this state
         self._read_stats: Callable[[], PipelineStats] = empty_stats  # of the newest epoch
@@ -228,8 +231,9 @@ class PyTorchDataLoader(Generic[T], _Attributes):
                 epoch = self._iterate(progress, loaded, arrival)
                 if self._indices is not None:
                     self._indices.catch_up()
-                arrival.reach(loaded.num_drawn)
-        self._loaded, self._shared, self._begun = None, None, begun
+                if not progress.has_set_generator:
+                    arrival.reach(loaded.num_drawn)
+        self._loaded, self._shared, self._begun, self._epoch = None, None, begun, weakref.ref(epoch)
         PyTorchDataLoader._num_begun += 1
         return epoch
 
@@ -332,11 +336,18 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         if run is not None:
             run.close()
         if self._begun is not None:
+            self._end_threads()
             self._begun.progress.leave()
             self._begun = None
         self._loaded = loaded
         if loaded.epoch is not None:
             self.set_epoch(loaded.epoch)
+
+    def _end_threads(self) -> None:
+        """End the threads of the newest epoch, if they share a state with the next one: they prefetch."""
+        epoch = None if self._epoch is None else self._epoch()
+        if epoch is not None and self.workers == "thread" and (self._is_iterable or is_stateful(self.dataset)):
+            epoch.close()
 
     @property
     def _snapshot_every(self) -> int:
@@ -445,6 +456,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
             "_run": None,
             "_indices": None,
             "_begun": None,
+            "_epoch": None,
             "_read_stats": empty_stats,
             "_observer": None,
         }

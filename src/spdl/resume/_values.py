@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import io
 import math
 import pickle
+from importlib import import_module
 from typing import Any
 
 from ._errors import ResumeError
@@ -26,7 +28,7 @@ def pack(value: Any) -> dict[str, Any]:
     except (_Inexact, RecursionError):
         pass
     try:
-        return {"pickled": base64.b64encode(pickle.dumps(value)).decode("ascii")}
+        return {"pickled": base64.b64encode(_pickled(value)).decode("ascii")}
     except Exception as exc:
         raise ResumeError(
             f"cannot write the state of a {type(value).__qualname__}: it cannot be pickled ({exc}). A state_dict() "
@@ -52,6 +54,33 @@ def unpack(packed: Any, what: str) -> Any:
         return pickle.loads(base64.b64decode(packed["pickled"], validate=True))
     except Exception as exc:
         raise ResumeError(f"cannot read the state of {what}: {exc} ({type(exc).__name__})") from exc
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles tensors by their values, so that equal states are equal texts: torch's way has the address of the memory.
+
+    It also has the whole memory of a view. Other tensors than those with plain values in main memory go torch's way.
+    """
+
+    def reducer_override(self, obj: Any) -> Any:
+        kind = type(obj)
+        if kind.__module__ != "torch" or kind.__qualname__ != "Tensor" or obj.requires_grad or vars(obj):
+            return NotImplemented
+        try:
+            return _tensor, (obj.numpy(),)
+        except (TypeError, RuntimeError):  # sparse, on a device, of a type that NumPy lacks
+            return NotImplemented
+
+
+def _pickled(value: Any) -> bytes:
+    file = io.BytesIO()
+    _Pickler(file).dump(value)
+    return file.getvalue()
+
+
+def _tensor(values: Any) -> Any:
+    """Used by pickled states."""
+    return import_module("torch").from_numpy(values)  # only a state that has tensors needs it
 
 
 class _Inexact(Exception):

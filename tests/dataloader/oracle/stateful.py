@@ -8,9 +8,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.utils.data import IterableDataset, RandomSampler, WeightedRandomSampler, get_worker_info
+from torch.utils.data import (
+    BatchSampler,
+    DistributedSampler,
+    IterableDataset,
+    RandomSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+    get_worker_info,
+)
 
-__all__ = ["MAPS", "SAMPLERS", "SIZE", "STREAMS"]
+__all__ = ["MAPS", "SAMPLERS", "SHUFFLES", "SIZE", "STREAMS"]
 
 SIZE = 13
 
@@ -102,6 +110,28 @@ class InIterator(IterableDataset[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         return Cursor()
+
+
+class GlobalCursor(Cursor):
+    """Draws from torch's global generator, and keeps it in its state."""
+
+    def __next__(self) -> Any:
+        super().__next__()
+        return torch.randint(1000, ()).item()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "global": torch.get_rng_state()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        torch.set_rng_state(state["global"])
+
+
+class InGlobal(IterableDataset[Any]):
+    """The state is in the iterator and in torch's global generator."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return GlobalCursor()
 
 
 class InBoth(IterableDataset[Any]):
@@ -197,6 +227,26 @@ class Drawn(Shuffled):
         self.generator.set_state(state["generator"])
 
 
+class Global(IterableDataset[Any]):
+    """A generator that draws from torch's global one, whose state the dataset keeps."""
+
+    def __init__(self) -> None:
+        self.position = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        while self.position < len(share()):
+            self.position += 1
+            yield torch.randint(1000, ()).item()
+        self.position = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"position": self.position, "global": torch.get_rng_state()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.position = state["position"]
+        torch.set_rng_state(state["global"])
+
+
 class Numbered(IterableDataset[Any]):
     """Numbers its passes, and its order depends on the number."""
 
@@ -224,7 +274,8 @@ class Numbered(IterableDataset[Any]):
 STREAMS: dict[str, Callable[[], Any]] = {
     each.__name__: each
     for each in (
-        Plain, Once, Always, Outer, InIterator, InBoth, OwnIterator, OwnIteratorAgain, Shuffled, Drawn, Numbered,
+        Plain, Once, Always, Outer, InIterator, InGlobal, InBoth, OwnIterator, OwnIteratorAgain, Shuffled, Drawn,
+        Global, Numbered,
     )
 }  # fmt: skip
 
@@ -256,8 +307,21 @@ class Counting(Items):
         self.num_asked = state["num_asked"]
 
 
+class GlobalItems(Items):
+    """Draws from torch's global generator, and keeps it in its state."""
+
+    def __getitem__(self, index: int) -> Any:
+        return [index, torch.randint(1000, ()).item()]
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"global": torch.get_rng_state()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        torch.set_rng_state(state["global"])
+
+
 #: Map-style datasets.
-MAPS: dict[str, Callable[[], Any]] = {each.__name__: each for each in (Items, Counting)}
+MAPS: dict[str, Callable[[], Any]] = {each.__name__: each for each in (Items, Counting, GlobalItems)}
 
 
 class BySampler:
@@ -282,7 +346,7 @@ class BySamplerWithState(BySampler):
         self.of.load_state_dict(state)
 
 
-class Batches(BySamplerWithState):
+class Batches(BySampler):
     """A batch sampler of batches of 1, 2, 3, 1 ... indices."""
 
     def __iter__(self) -> Iterator[Any]:
@@ -295,6 +359,18 @@ class Batches(BySamplerWithState):
                 batch, size = [], size % 3 + 1
         if batch:
             yield batch
+
+
+class Pairs(BySamplerWithState):
+    """A batch sampler of batches of two indices, without the last one."""
+
+    def __iter__(self) -> Iterator[Any]:
+        batch: list[int] = []
+        for each in self.of:
+            batch.append(each)
+            if len(batch) == 2:
+                yield batch
+                batch = []
 
 
 def _distributed() -> Any:
@@ -313,6 +389,40 @@ def generator() -> torch.Generator:
     return torch.Generator().manual_seed(4)
 
 
+def _distributed_by_epoch() -> Any:
+    return DistributedSampler(Items(), num_replicas=2, rank=1, seed=3)  # type: ignore[arg-type]
+
+
+#: Options of loaders with a sampler of torch, most of which draw from torch's global generator.
+SHUFFLES: dict[str, Callable[[], dict[str, Any]]] = {
+    "shuffle": lambda: {"batch_size": 3, "shuffle": True},
+    "shuffle, one by one": lambda: {"batch_size": None, "shuffle": True},
+    "shuffle, drop_last": lambda: {"batch_size": 5, "shuffle": True, "drop_last": True},
+    "shuffle with a generator": lambda: {"batch_size": 3, "shuffle": True, "generator": generator()},
+    "RandomSampler": lambda: {"batch_size": 3, "sampler": RandomSampler(Items())},
+    "RandomSampler, num_samples": lambda: {"batch_size": 3, "sampler": RandomSampler(Items(), num_samples=30)},
+    "RandomSampler, replacement": lambda: {
+        "batch_size": 4,
+        "sampler": RandomSampler(Items(), replacement=True, num_samples=40),
+    },
+    "WeightedRandomSampler": lambda: {"batch_size": 3, "sampler": WeightedRandomSampler([1.0, 2.0, 3.0], SIZE)},
+    "WeightedRandomSampler, once each": lambda: {
+        "batch_size": 3,
+        "sampler": WeightedRandomSampler([1.0, 2.0, 3.0], 3, replacement=False),
+    },
+    "SubsetRandomSampler": lambda: {"batch_size": 2, "sampler": SubsetRandomSampler(range(2, SIZE))},
+    "SubsetRandomSampler with a generator": lambda: {
+        "batch_size": 2,
+        "sampler": SubsetRandomSampler(range(2, SIZE), generator()),
+    },
+    "DistributedSampler": lambda: {"batch_size": 2, "sampler": _distributed_by_epoch()},
+    "BatchSampler": lambda: {"batch_sampler": BatchSampler(RandomSampler(Items()), 4, drop_last=False)},
+    "BatchSampler of one that is weighted": lambda: {
+        "batch_sampler": BatchSampler(WeightedRandomSampler([1.0, 5.0], 9), 4, drop_last=True)
+    },
+    "batches of other sizes": lambda: {"batch_sampler": Batches(RandomSampler(Items()))},
+}
+
 #: Options of loaders with a sampler.
 SAMPLERS: dict[str, Callable[[], dict[str, Any]]] = {
     "sequential": lambda: {"batch_size": 3},
@@ -330,5 +440,6 @@ SAMPLERS: dict[str, Callable[[], dict[str, Any]]] = {
     "Shuffled": lambda: {"batch_size": 3, "sampler": BySamplerWithState(Shuffled())},
     "Shuffled, whole batches": lambda: {"batch_size": 13, "sampler": BySamplerWithState(Shuffled())},
     "Shuffled, not batched": lambda: {"batch_size": None, "sampler": BySamplerWithState(Shuffled())},
+    "pairs of Shuffled": lambda: {"batch_sampler": Pairs(Shuffled())},
     "Shuffled, drop_last": lambda: {"batch_size": 4, "drop_last": True, "sampler": BySamplerWithState(Shuffled())},
 }  # fmt: skip

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils.data import DataLoader
 
 from spdl.dataloader import get_pytorch_dataloader
 from tests.support.soak import amount, seeds
 
-from .stateful import MAPS, SAMPLERS, STREAMS
+from .stateful import MAPS, SAMPLERS, SHUFFLES, STREAMS
 
 torchdata = pytest.importorskip("torchdata.stateful_dataloader")
 pytestmark = [
@@ -29,6 +30,7 @@ pytestmark = [
 ]
 
 EPOCHS = 3
+SEED = 11
 KINDS: dict[str, dict[str, Any]] = {
     "inline": {"workers": "thread", "num_workers": 0},
     "thread": {"workers": "thread", "num_workers": 2},
@@ -50,12 +52,13 @@ def plain(batch: Any) -> Any:
     return batch.tolist() if isinstance(batch, torch.Tensor) else batch
 
 
-def expected_of(options: Options, kind: str) -> list[list[Any]]:
-    """The epochs of torchdata's loader."""
+def expected_of(options: Options, kind: str, judge: Any) -> list[list[Any]]:
+    """The epochs of another loader, which nobody interrupts."""
     how: dict[str, Any] = {}
-    if kind in SLOW:
+    if kind in SLOW or (judge is DataLoader and kind == "kept threads"):  # then torch draws one seed for all epochs
         how = {"num_workers": 2, "multiprocessing_context": "fork", "persistent_workers": kind.startswith("kept")}
-    loader = torchdata.StatefulDataLoader(**options(), collate_fn=as_is, **how)
+    torch.manual_seed(SEED)
+    loader = judge(**options(), collate_fn=as_is, **how)
     return [[plain(batch) for batch in loader] for _ in range(EPOCHS)]
 
 
@@ -65,6 +68,7 @@ def killed(options: Options, kind: str, expected: list[list[Any]], rng: random.R
     state: dict[str, Any] | None = None
     num_runs = 0
     while len(epochs) <= EPOCHS:
+        torch.manual_seed(SEED)  # as scripts do at their start
         loader = get_pytorch_dataloader(
             **options(), collate_fn=as_is, snapshot_every_n_steps=rng.choice([1, 1, 3, 0]), **KINDS[kind]
         )
@@ -98,8 +102,8 @@ def killed(options: Options, kind: str, expected: list[list[Any]], rng: random.R
     return epochs[:EPOCHS]
 
 
-def check(options: Options, kind: str, number: int, seed: int) -> None:
-    expected = expected_of(options, kind)
+def check(options: Options, kind: str, number: int, seed: int, judge: Any = torchdata.StatefulDataLoader) -> None:
+    expected = expected_of(options, kind, judge)
     for attempt in range(number):
         rng = random.Random(f"{kind} {seed} {attempt}")
         assert killed(options, kind, expected, rng) == expected, attempt
@@ -109,6 +113,11 @@ def stream_of(name: str, batch_size: int | None, *, drop_last: bool = False) -> 
     return lambda: {"dataset": STREAMS[name](), "batch_size": batch_size, "drop_last": drop_last}
 
 
+def skip_if_no_judge(dataset: str, kind: str) -> None:
+    if "Global" in dataset and kind == "kept threads":
+        pytest.skip("no peer has workers that are kept and share torch's generator with it")
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", seeds(1, 2))
 @pytest.mark.parametrize("batch_size", [None, 3, 13])
@@ -116,6 +125,7 @@ def stream_of(name: str, batch_size: int | None, *, drop_last: bool = False) -> 
 @pytest.mark.parametrize("name", STREAMS)
 def test_a_killed_stream(name: str, kind: str, batch_size: int | None, seed: int) -> None:
     """Iterable datasets."""
+    skip_if_no_judge(name, kind)
     check(stream_of(name, batch_size), kind, amount(3, 6), seed)
 
 
@@ -125,10 +135,22 @@ def test_a_killed_stream(name: str, kind: str, batch_size: int | None, seed: int
 @pytest.mark.parametrize("dataset", MAPS)
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_a_killed_sampler(name: str, dataset: str, kind: str, seed: int) -> None:
-    """Map-style datasets."""
-    if dataset == "Counting" and kind != "inline":
-        pytest.skip("threads share it, and it counts what they prefetch")
-    check(lambda: {"dataset": MAPS[dataset](), **SAMPLERS[name]()}, kind, amount(3, 6), seed)
+    """Map-style datasets. One with a state is loaded by one thread, as its samples depend on their order."""
+    skip_if_no_judge(dataset, kind)
+    check(lambda: {"dataset": MAPS[dataset](), **SAMPLERS[name]()}, kind, amount(2, 6), seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", seeds(1, 3))
+@pytest.mark.parametrize("kind", QUICK)
+@pytest.mark.parametrize("dataset", MAPS)
+@pytest.mark.parametrize("name", SHUFFLES)
+def test_a_killed_shuffle(name: str, dataset: str, kind: str, seed: int) -> None:
+    """Orders drawn from torch's global generator, which is seeded at the start of each run."""
+    skip_if_no_judge(dataset, kind)
+    if dataset == "Counting" and kind == "kept threads":
+        pytest.skip("torch's workers have copies of the dataset")
+    check(lambda: {"dataset": MAPS[dataset](), **SHUFFLES[name]()}, kind, amount(2, 6), seed, DataLoader)
 
 
 @pytest.mark.soak(only=True)
@@ -143,9 +165,12 @@ def test_a_killed_stream_of_worker_processes(name: str, kind: str, seed: int) ->
 @pytest.mark.soak(only=True)
 @pytest.mark.parametrize("seed", seeds(1, 1))
 @pytest.mark.parametrize("kind", SLOW)
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", [*SAMPLERS, *SHUFFLES])
 def test_a_killed_sampler_of_worker_processes(name: str, kind: str, seed: int) -> None:
-    check(lambda: {"dataset": MAPS["Counting"](), **SAMPLERS[name]()}, kind, 2, seed)
+    # Torchdata iterates a sampler once where torch does it twice, and its own sampler draws whenever it is iterated.
+    judge = torchdata.StatefulDataLoader if name in SAMPLERS and not name.startswith("torchdata's") else DataLoader
+    options = {**SAMPLERS, **SHUFFLES}[name]
+    check(lambda: {"dataset": MAPS["Counting"](), **options()}, kind, 2, seed, judge)
 
 
 @pytest.mark.parametrize("name", ["Always", "Drawn"])

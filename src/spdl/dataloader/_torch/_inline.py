@@ -6,6 +6,7 @@ from typing import Any
 from ._fetching import draw_base_seed, fetch
 from ._plan import Plan
 from .resuming._progress import Progress
+from .resuming._random import global_kept
 from .resuming._streams import DatasetStates, Stream
 
 __all__ = ["InlineRun"]
@@ -45,9 +46,11 @@ class _IndexedBatches(Iterator[Any]):
         self._progress = progress
         self._indices = indices
         self._position = 0
-        self._states = DatasetStates(plan.dataset, progress.start_of(0))
+        with global_kept():  # the loader sets it
+            self._states = DatasetStates(plan.dataset, progress.start_of(0), place="inline")
         if self._states:
             progress.open_streams(1)
+            progress.follow(self._states)
 
     def __next__(self) -> Any:
         plan = self._plan
@@ -82,10 +85,10 @@ class _StreamedBatches(Iterator[Any]):
         self._plan = plan
         self._progress = progress
         self._stream = Stream(
-            plan.dataset, plan.batch_size, plan.drop_last, progress.start_of(0), progress.snapshot_every
+            plan.dataset, plan.batch_size, plan.drop_last, progress.start_of(0), progress.snapshot_every, place="inline"
         )
         progress.open_streams(1)
-        progress.follow(self._stream.first, self._stream.residue)
+        progress.follow(self._stream)
 
     def __next__(self) -> Any:
         plan = self._plan

@@ -163,9 +163,11 @@ class _Worker:
         self._stream = None  # release the old iterator before the new one is made
         try:
             if spec.is_iterable:
-                self._stream = Stream(self._dataset, spec.batch_size, spec.drop_last, start, spec.snapshot_every)
+                self._stream = Stream(
+                    self._dataset, spec.batch_size, spec.drop_last, start, spec.snapshot_every, place="process"
+                )
             else:
-                self._states = DatasetStates(self._dataset, start)
+                self._states = DatasetStates(self._dataset, start, place="process")
         except Exception as exc:  # noqa: BLE001 - the user's
             self._setup_error = exc
 

@@ -183,9 +183,8 @@ class _Batches(Iterator[Any]):
         """Record that the consumer takes an answer."""
         progress = self._progress
         progress.take_from(worker, self._states.pop(number, None))
-        if self._plan.is_iterable:  # numbers have gaps, where workers are exhausted
-            progress.turn = (worker + 1) % self._plan.num_workers
-        else:
+        progress.turn = (worker + 1) % self._plan.num_workers
+        if not self._plan.is_iterable:  # the numbers of an iterable dataset have gaps, where workers are exhausted
             progress.take(number - self._first)
 
     def _next_answer(self) -> tuple[int, int, Frame]:

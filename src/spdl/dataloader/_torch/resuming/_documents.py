@@ -122,6 +122,7 @@ def save(loader: Loader, is_iterable: bool, begun: Begun | None, mark: Mark | No
         return encode(document)
     document["random"] = begun.random.to_json()
     document["now"] = {"drawn": begun.progress.num_drawn, **Generators([]).capture().to_json()}
+    streams = mark.streams if is_iterable or any(each.recorded is not None for each in mark.streams) else ()
     document["epoch"] = {
         "number": begun.epoch,
         "seeded": begun.is_seeded,
@@ -130,11 +131,7 @@ def save(loader: Loader, is_iterable: bool, begun: Begun | None, mark: Mark | No
         "check": None if mark.last is None else checksum(mark.last),
         "sampler": _recorded_to_json(mark.sampler),
         "turn": mark.turn,
-        "streams": [
-            {"taken": stream.taken, "recorded": _recorded_to_json(stream.recorded)}
-            for stream in mark.streams
-            if is_iterable or stream.recorded is not None
-        ],
+        "streams": [{"taken": stream.taken, "recorded": _recorded_to_json(stream.recorded)} for stream in streams],
     }
     return encode(document)
 
@@ -193,7 +190,7 @@ def _load(
         shared = None if shared is None else from_text(shared)
         is_seeded = document.get("seeded", True) is True
         before = document.get("before") or {"sampler": None, "streams": []}
-        starts = [StreamStart(_recorded_from_json(each, "the dataset")) for each in before["streams"]]
+        starts = [StreamStart(_recorded_from_json(each, "the dataset"), is_between=True) for each in before["streams"]]
         _check_streams(loader, len(starts), is_iterable)
         return Loaded(
             state,

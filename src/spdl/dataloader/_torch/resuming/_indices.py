@@ -71,6 +71,11 @@ class Indices:
         self._recorded = recorded
         self._check = check
         self._latest = None
+        # Most samplers are begun with the first index batch only, and a state may be asked for before.
+        if order is None and (recorded is not None or not _has_positions(self._inner)):
+            before = None if progress.before is None else progress.before.sampler
+            if (first := recorded or before or start_of(self._inner)) is not None:
+                progress.note_sampler(first)
 
     def catch_up(self) -> None:
         """Draw now what was drawn before the epoch was interrupted, so that random numbers are drawn from the same."""
@@ -197,7 +202,10 @@ class _Drawing(Iterator[Any]):
 
     def catch_up(self) -> None:
         arrival = self._arrival
-        if arrival is None or arrival.num_drawn == 0:
+        if arrival is None:
+            return
+        if arrival.num_drawn == 0:
+            arrival.reach(0)
             return
         try:
             if self._iterator is None:

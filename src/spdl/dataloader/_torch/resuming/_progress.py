@@ -10,14 +10,15 @@ number of batches that they had given by then (``Recorded``), and the newest one
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from spdl.resume._residue import Residue
 
-__all__ = ["Before", "Mark", "Progress", "Recorded", "Snapshots", "StateError", "StreamMark", "StreamStart"]
+__all__ = ["Before", "Followed", "Mark", "Progress", "Recorded", "Snapshots", "StateError", "StreamMark", "StreamStart"]
 
 
 class StateError(NamedTuple):
@@ -87,11 +88,13 @@ class StreamStart:
         recorded: State to load first; ``None``: the dataset begins at its start.
         num_skipped: Number of batches to skip after that.
         taken: Total number of batches taken from this stream.
+        is_between: Whether the state was saved between two epochs, before the draws of the next one.
     """
 
     recorded: Recorded | None = None
     num_skipped: int = 0
     taken: int = 0
+    is_between: bool = False
 
 
 class StreamMark(NamedTuple):
@@ -99,6 +102,14 @@ class StreamMark(NamedTuple):
 
     taken: int
     recorded: Recorded | None
+
+
+class Followed(Protocol):
+    """A pass over a dataset in this process."""
+
+    first: Recorded | None  #: state before its first batch
+    residue: Residue | None  #: what loading has left in the dataset
+    has_set_generator: bool  #: whether loading has set torch's global generator
 
 
 class Mark(NamedTuple):
@@ -153,6 +164,8 @@ class Progress:
         committed: The user's position, if other code prefetches for the user; ``None``: the position of this object.
         before: States after the previous epoch, in this process.
         residues: What loading has left in the sampler or the dataset, to be removed after the epoch.
+        opening: Set once the only stream has begun, or never will, if another thread begins it; ``None``: none does.
+        has_set_generator: Whether loading the state of the only stream has set torch's global generator.
     """
 
     taken: int = 0
@@ -166,6 +179,8 @@ class Progress:
     committed: Mark | None = None
     before: Before | None = None
     residues: list[Residue] = field(default_factory=list)
+    opening: threading.Event | None = None
+    has_set_generator: bool = False
     _sampler_end: Recorded | None = None
     _drawn: deque[tuple[int, Any]] = field(default_factory=deque)
     _sampler: Snapshots = field(default_factory=Snapshots)
@@ -247,12 +262,13 @@ class Progress:
             this.snapshots.newest(this.taken)
             this.snapshots.add(recorded)
 
-    def follow(self, first: Recorded | None, residue: Residue | None) -> None:
-        """Note the state before the only pass, which has begun in this process, and what loading has left."""
-        if first is not None:
-            self._streams[0].snapshots.put_first(first)
-        if residue is not None:
-            self.residues.append(residue)
+    def follow(self, stream: Followed) -> None:
+        """Note how the only pass has begun, which is in this process."""
+        if stream.first is not None:
+            self._streams[0].snapshots.put_first(stream.first)
+        if stream.residue is not None:
+            self.residues.append(stream.residue)
+        self.has_set_generator = stream.has_set_generator
 
     def note_end(self, stream: int, recorded: Recorded | None) -> None:
         """Record the state of the dataset after the pass of a stream."""
@@ -282,6 +298,8 @@ class Progress:
 
     def mark(self) -> Mark:
         """Return the current position in the epoch."""
+        if self.opening is not None:
+            self.opening.wait()
         drawn = self._drawn
         return Mark(
             self.taken,

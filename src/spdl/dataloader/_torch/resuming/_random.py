@@ -5,14 +5,22 @@ from __future__ import annotations
 import base64
 import binascii
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Final
 
 from spdl.resume._errors import ResumeError
 
-__all__ = ["Arrival", "CapturedStates", "Generators", "GlobalState", "from_text", "set_global"]
+__all__ = [
+    "Arrival",
+    "CapturedStates",
+    "Generators",
+    "GlobalState",
+    "from_text",
+    "global_kept",
+    "set_global",
+]
 
 
 class CapturedStates:
@@ -166,6 +174,28 @@ def set_global(state: Any) -> None:
     import torch
 
     torch.set_rng_state(state)
+
+
+@contextmanager
+def global_kept() -> Iterator[None]:
+    """Put torch's global generator back after the ``with`` block."""
+    import torch
+
+    before = torch.get_rng_state()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(before)
+
+
+def depends_on_global(record: Callable[[], object]) -> bool:
+    """Whether the result of a function depends on the state of torch's global generator, which is kept."""
+    import torch
+
+    with global_kept():
+        recorded = record()
+        torch.set_rng_state(torch.Generator().manual_seed(torch.initial_seed() ^ 1).get_state())
+        return record() != recorded
 
 
 # The state of a Mersenne Twister keeps words of 32 bits in 64; torch/csrc, ``CPUGeneratorImplStateLegacy``.

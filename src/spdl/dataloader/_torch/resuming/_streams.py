@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import Any
+from contextlib import nullcontext, suppress
+from functools import partial
+from typing import Any, Literal
 
 from spdl.dataloader._torch._fetching import IterableFetcher
 from spdl.resume._residue import Residue
 
 from ._progress import Recorded, StreamStart
-from ._stateful import Stater, end_of, finish, is_stateful, load_passing, load_state, start_of
+from ._random import depends_on_global, global_kept
+from ._stateful import Stater, end_of, finish, is_stateful, load_state, start_of
 
 __all__ = ["DatasetStates", "Stream"]
+
+
+#: Where a dataset is loaded. A worker process has random generators of its own; elsewhere, the loader sets torch's.
+Place = Literal["inline", "thread", "process"]
 
 
 class Stream:
@@ -23,6 +29,7 @@ class Stream:
         drop_last: Whether an incomplete last batch is dropped.
         start: Where to begin.
         snapshot_every: Number of batches after which the state is recorded.
+        place: Where it is iterated.
 
     Raises:
         ResumeError: The state cannot be loaded.
@@ -36,12 +43,20 @@ class Stream:
         drop_last: bool,
         start: StreamStart,
         snapshot_every: int,
+        *,
+        place: Place,
     ) -> None:
         recorded = start.recorded
+        self._place = place
+        # The loader sets torch's global generator to where it was when the state was saved. Threads draw ahead of the
+        # consumer, so at that time it was too far for a dataset that draws its samples from it.
+        #: Whether the generator is where the dataset needs it: nothing was taken, or it is a part of the state.
+        self.has_set_generator = place == "thread" and start.taken == 0
         #: What loading has left in the dataset, to be removed after the pass.
         self.residue: Residue | None = None
         if recorded is not None and recorded.where == "before":
-            finish(dataset, recorded.state, "the dataset")
+            with global_kept() if start.is_between and place != "process" else nullcontext():
+                _go_through(dataset, recorded)
             recorded = None
         #: State before the first batch: of the dataset before the pass, or of the iterator.
         self.first: Recorded | None = start_of(dataset) if recorded is None else None
@@ -53,7 +68,9 @@ class Stream:
             self._fetcher = fetcher = IterableFetcher((), batch_size, drop_last)
         else:
             if own is not None:
-                self.residue = load_passing(dataset, own, "the dataset")
+                self.residue = Residue(dataset)
+                load_state(dataset, own, "the dataset")
+                self.residue.note_loaded()
             self._fetcher = fetcher = IterableFetcher(dataset, batch_size, drop_last)
             if recorded is not None and recorded.where == "iterator":
                 load_state(fetcher.samples, recorded.state, "the iterator of the dataset")
@@ -62,6 +79,8 @@ class Stream:
             fetcher.end()
         self._dataset = dataset
         self._stater = stater = Stater.find(fetcher.samples, dataset=dataset)
+        if place == "thread" and start.recorded is not None and stater is not None:
+            self.has_set_generator |= depends_on_global(partial(stater.record, 0))
         self._snapshot_every = snapshot_every
         self._number = start.taken - start.num_skipped
         if stater is not None and stater.where == "iterator" and self._number == 0:
@@ -85,7 +104,7 @@ class Stream:
         except StopIteration:
             self._leave()
             if self.end is None:
-                self.end = end_of(self._dataset)
+                self.end = self._record_end()
             raise
         except BaseException:
             self._number += 1
@@ -95,6 +114,14 @@ class Stream:
         if stater is None or number % self._snapshot_every:
             return samples, None
         return samples, stater.record(number, has_ended=self._fetcher.has_ended)
+
+    def _record_end(self) -> Recorded | None:
+        stater = self._stater
+        if stater is None or stater.where != "iterator" or self._place != "process":
+            return end_of(self._dataset)
+        # The iterator may have set generators of the worker, from which the next pass draws.
+        last = stater.record(0)
+        return Recorded(0, "before", last.beside, beside=last.state)
 
     def close(self) -> None:
         """Close the dataset's iterator if it has ``close()``."""
@@ -106,6 +133,14 @@ class Stream:
             self.residue.clear()
 
 
+def _go_through(dataset: Any, recorded: Recorded) -> None:
+    """Bring the dataset to where it was after a pass."""
+    if recorded.state is not None:
+        finish(dataset, recorded.state, "the dataset")
+    if recorded.beside is not None:
+        load_state(iter(dataset), recorded.beside, "the iterator of the dataset")
+
+
 class DatasetStates:
     """Records the state of a map-style dataset after each batch; there may be none.
 
@@ -115,9 +150,15 @@ class DatasetStates:
         ResumeError: The state cannot be loaded.
     """
 
-    def __init__(self, dataset: Any, start: StreamStart) -> None:
-        if start.recorded is not None:
-            load_state(dataset, start.recorded.state, "the dataset")
+    def __init__(self, dataset: Any, start: StreamStart, *, place: Place) -> None:
+        recorded = start.recorded
+        self.residue: Residue | None = None
+        self.has_set_generator = False  # no matter: it is loaded in the thread that sets it
+        if recorded is not None:
+            with global_kept() if start.is_between and place != "process" else nullcontext():
+                load_state(dataset, recorded.state, "the dataset")
+        #: State before the first batch, if it is not the one that was loaded.
+        self.first = start_of(dataset) if recorded is None or start.is_between else None
         self._stater = Stater("dataset", dataset) if is_stateful(dataset) else None
         self._dataset = dataset
         self._number = start.taken

@@ -9,6 +9,7 @@ from spdl._reports import add_note
 from spdl.dataloader._torch._fetching import fetch_sample, fetch_samples
 from spdl.dataloader._torch._plan import Plan
 from spdl.dataloader._torch.resuming._progress import Recorded
+from spdl.dataloader._torch.resuming._streams import DatasetStates
 
 from ._intra_op import IntraOpLimit
 
@@ -31,7 +32,7 @@ class Outcome:
         self._batch = batch
         self._error = error
         self.number = 0
-        #: State of the iterable dataset just after this batch, if it was recorded.
+        #: State of the dataset just after this batch, if it was recorded.
         self.recorded: Recorded | None = None
 
     @classmethod
@@ -233,11 +234,15 @@ class PieceLoader:
         #: may be lost.
         self.seconds_per_sample: float | None = None
         self._finish = _Collator(plan)
+        #: Records the state of the dataset after each batch; ``None``: it has none. Pieces must come one by one.
+        self.states: DatasetStates | None = None
 
     def __call__(self, piece: Piece) -> Outcome | None:
         outcome = self._load(piece)
         if outcome is not None:
             outcome.number = piece.number
+            if self.states is not None:
+                outcome.recorded = self.states.after_batch()
         return outcome
 
     def _load(self, piece: Piece) -> Outcome | None:

@@ -7,6 +7,7 @@ of a batch collates it. An iterable dataset is iterated by one thread, the pipel
 """
 
 import atexit
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -15,6 +16,7 @@ from typing import Any
 from spdl.dataloader._torch._fetching import draw_base_seed
 from spdl.dataloader._torch._plan import Plan
 from spdl.dataloader._torch.resuming._progress import Progress
+from spdl.dataloader._torch.resuming._stateful import is_stateful
 from spdl.dataloader._torch.resuming._streams import DatasetStates, Stream
 from spdl.pipeline import AsyncQueue, Pipeline, PipelineBuilder, WorkerTimeoutError
 from spdl.pipeline._observer import Observer
@@ -75,6 +77,7 @@ class _Batches(Iterator[Any]):
         self._stall_timeout = plan.stall_timeout
         self._stall_action = plan.stall_action
         self._failures_seen = plan.failures_seen
+        self._opening = threading.Event()  # see ``Progress.opening``
 
     def _start(self, builder: PipelineBuilder[Any, Any], num_threads: int) -> None:
         self._pipeline = builder.add_sink(self._budget).build(
@@ -131,6 +134,7 @@ class _Batches(Iterator[Any]):
 
     def _end_source(self, _unregister: Callable[[Any], None] = atexit.unregister) -> None:  # may be gone at exit
         self._feed.put(None)
+        self._opening.set()
         _unregister(self._feed.put)
 
 
@@ -139,26 +143,31 @@ class _IndexedBatches(_Batches):
 
     def __init__(self, plan: Plan, progress: Progress, indices: Iterator[Any]) -> None:
         super().__init__(plan, progress)
-        # Threads load ahead, so states recorded while drawing indices are also ahead of the consumer.
-        self._states = DatasetStates(plan.dataset, progress.start_of(0))
-        if self._states:
-            progress.open_streams(1)
         self._indices: Iterator[Any] | None = indices
         self._sampler_error: BaseException | None = None
         self._num_drawn = 0
         self._num_under_way = 0
         loader = PieceLoader(plan, self._limit)
         is_diagnosed = is_diagnostic_mode_enabled()
-        self._splitter = Splitter(loader, is_whole=is_diagnosed)
+        # The state of a dataset after a batch is that of one thread that loads one batch after the other.
+        is_serial = is_stateful(plan.dataset)
+        self._splitter = Splitter(loader, is_whole=is_diagnosed or is_serial)
         for _ in range(self._budget):
             self._draw()
+        if (catch_up := getattr(plan.indices, "catch_up", None)) is not None:
+            catch_up()  # the dataset may set the generator that the sampler draws from
+        self._states = DatasetStates(plan.dataset, progress.start_of(0), place="thread")
+        if self._states:
+            progress.open_streams(1)
+            progress.follow(self._states)
+            loader.states = self._states
         builder = (
             PipelineBuilder()
             .add_source(self._all_pieces() if is_diagnosed else iter(self._feed.get, None))
             .pipe(
                 loader,
                 # Calls that wait for an earlier one count too. The number of index batches drawn bounds them.
-                concurrency=self._budget * self._splitter.most_pieces,
+                concurrency=1 if is_serial else self._budget * self._splitter.most_pieces,
                 output_order="input" if plan.in_order else "completion",
                 name="load",
                 timeout=plan.call_timeout,
@@ -209,7 +218,7 @@ class _IndexedBatches(_Batches):
         self._num_under_way -= 1
         self._progress.take(outcome.number)
         if self._states:
-            self._progress.take_from(0, self._states.after_batch())
+            self._progress.take_from(0, outcome.recorded)
         self._draw()
         return outcome.unwrap()
 
@@ -222,6 +231,8 @@ class _StreamedBatches(_Batches):
         progress.open_streams(1)
         if is_diagnostic_mode_enabled():
             self._feed = Endless()
+        else:
+            self._opening = progress.opening = threading.Event()
         for _ in range(self._budget):
             self._feed.put(True)
         builder = (
@@ -235,6 +246,9 @@ class _StreamedBatches(_Batches):
             )
         )
         self._start(builder, plan.num_workers)
+        if progress.starts:
+            # The dataset draws again what it drew before the state was saved, and then the loader sets the generator.
+            self._opening.wait(self._timeout)
 
     def __next__(self) -> Any:
         outcome = self._take()
@@ -250,12 +264,18 @@ def _stream(plan: Plan, progress: Progress, permits: Feed, limit: IntraOpLimit) 
     skipped = {number - progress.first for number in progress.skipped}  # taken before the epoch was resumed
     passed: set[int] = set()  # of these
     start, every = progress.start_of(0), progress.snapshot_every
+    failed: Outcome | None = None
     try:
-        stream = Stream(plan.dataset, plan.batch_size, plan.drop_last, start, every)
+        stream = Stream(plan.dataset, plan.batch_size, plan.drop_last, start, every, place="thread")
+        progress.follow(stream)
     except BaseException as exc:  # noqa: BLE001 - of the dataset; raised in the consumer
-        yield Outcome.failed(exc, "while iter(dataset) was called in a thread")
+        failed = Outcome.failed(exc, "while iter(dataset) was called in a thread")
+    finally:
+        if progress.opening is not None:
+            progress.opening.set()
+    if failed is not None:
+        yield failed
         return
-    progress.follow(stream.first, stream.residue)
     number = 0
     try:
         while permits.get() is not None:
