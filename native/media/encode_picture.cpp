@@ -42,6 +42,8 @@ av::FramePtr copy_in(std::span<const std::uint8_t> pixels, int width, int height
   return frame;
 }
 
+bool has_alpha(AVPixelFormat format) noexcept { return (av_pix_fmt_desc_get(format)->flags & AV_PIX_FMT_FLAG_ALPHA) != 0; }
+
 AVPixelFormat best_format(const AVCodec& encoder, AVPixelFormat format) {
   auto known = av::supported_pixel_formats(encoder);
   if (encoder.id == AV_CODEC_ID_MJPEG) {
@@ -51,8 +53,37 @@ AVPixelFormat best_format(const AVCodec& encoder, AVPixelFormat format) {
   if (known.empty() || std::find(known.begin(), known.end(), format) != known.end()) {
     return format;
   }
+  const AVPixelFormat swapped = av_pix_fmt_swap_endianness(format);
+  if (swapped != AV_PIX_FMT_NONE && std::find(known.begin(), known.end(), swapped) != known.end()) {
+    return swapped;
+  }
   known.push_back(AV_PIX_FMT_NONE);
-  return avcodec_find_best_pix_fmt_of_list(known.data(), format, 0, nullptr);
+  return avcodec_find_best_pix_fmt_of_list(known.data(), format, has_alpha(format) ? 1 : 0, nullptr);
+}
+
+// Refuses a conversion that would leave out what the array holds. GIF has 256 colours by nature. FFmpeg's BMP has no header
+// that says that there is alpha, so readers take it for padding.
+void expect_no_loss(const AVCodec& encoder, AVPixelFormat from, AVPixelFormat to, const std::string& name) {
+  constexpr int kHasAlpha = 1;
+  const int loss = av_get_pix_fmt_loss(to, from, kHasAlpha);
+  const bool is_deep = av_pix_fmt_desc_get(from)->comp[0].depth > 8;
+  const bool has_few_colours = encoder.id == AV_CODEC_ID_GIF;
+  const char* what = nullptr;
+  if ((av_pix_fmt_desc_get(to)->flags & AV_PIX_FMT_FLAG_FLOAT) != 0) {
+    what = "floating point, and no levels";
+  } else if ((loss & FF_LOSS_ALPHA) != 0 || (encoder.id == AV_CODEC_ID_BMP && has_alpha(from))) {
+    what = "no alpha";
+  } else if ((loss & FF_LOSS_CHROMA) != 0) {
+    what = "gray only";
+  } else if ((loss & (FF_LOSS_DEPTH | FF_LOSS_COLORQUANT)) != 0 && (is_deep || !has_few_colours)) {
+    what = "fewer bits";
+  }
+  if (what != nullptr) {
+    throw Error(ErrorKind::kEncode, kAction,
+                "the format of the file (" + std::string(encoder.name) + ") holds " + what + ", and the picture is " +
+                    av::pixel_format_name(from) + "; convert it first, or choose .png or .tiff")
+        .in(name);
+  }
 }
 
 // `space`: matrix coefficients of the result where it is YUV; BT.601 without it, which is JPEG's.
@@ -100,6 +131,9 @@ std::vector<std::uint8_t> encode_picture(std::span<const std::uint8_t> pixels, V
   Muxer muxer = Muxer::in_memory(name);
   const AVCodec* codec = &find_encoder(MediaType::kVideo, std::nullopt, muxer.format(), name);
   const AVPixelFormat format = best_format(*codec, given);
+  if (format != given) {
+    expect_no_loss(*codec, given, format, name);
+  }
   auto frame = copy_in(pixels, config.width, config.height, given);
   if (format != given) {
     frame = convert(*frame, format, config.colorspace, name);

@@ -16,8 +16,8 @@ namespace spdl {
 std::size_t picture_bytes(const VideoEncodeConfig& config);
 
 // `pixels`: a picture of `config`, of `picture_bytes(config)` bytes. `name`: of the file; its extension selects the
-// format. A pixel format that the encoder does not take is converted to the supported one that loses the least. JPEG
-// without a bit rate or quality uses the best quality: qscale 2. Throws Error: kMux, kEncode.
+// format. A pixel format that the encoder does not take is converted to a supported one that loses neither bits, colours
+// nor alpha, and refused if there is none; GIF quantizes colours of 8 bits. JPEG without a bit rate or quality uses the best quality: qscale 2. Throws Error: kMux, kEncode.
 std::vector<std::uint8_t> encode_picture(std::span<const std::uint8_t> pixels, VideoEncodeConfig config,
                                          const std::string& name);
 

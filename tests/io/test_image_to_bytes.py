@@ -23,11 +23,12 @@ def test_lossless_formats_keep_the_pixels(format: str) -> None:
 
 
 def test_alpha_is_kept_where_the_format_has_it(tmp_path: Path) -> None:
-    """In PNG, in memory and in a file; JPEG drops it."""
+    """In PNG, in memory and in a file; JPEG refuses it."""
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(spdl.io.image_to_bytes(_RGBA, "png", "rgba")))), _RGBA)
     spdl.io.save_image(tmp_path / "one.png", _RGBA, "rgba")
     assert np.array_equal(np.asarray(Image.open(tmp_path / "one.png")), _RGBA)
-    assert Image.open(io.BytesIO(spdl.io.image_to_bytes(_RGBA, "jpg", "rgba"))).mode == "RGB"
+    with pytest.raises(spdl.io.EncodeError, match=r"image\.jpg: .*\(mjpeg\) holds no alpha, and the picture is rgba"):
+        spdl.io.image_to_bytes(_RGBA, "jpg", "rgba")
 
 
 def test_the_bytes_are_those_of_a_file(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import stat
 from typing import TYPE_CHECKING, Any
 
 from spdl.io import _native
-from spdl.io._errors import MuxError
+from spdl.io._errors import EncodeError, MuxError
 from spdl.io._media._encode import VideoEncodeConfig, as_native_config, video_encode_config
 from spdl.io._trace import traced
 
@@ -19,11 +19,22 @@ _LAYOUTS = {
     "bgr24": ("(height, width, 3)", 1),
     "rgba": ("(height, width, 4)", 1),
     "gray": ("(height, width)", 1),
-    "gray16": ("(height, width)", 2),
-    "gray16be": ("(height, width)", 2),
-    "gray16le": ("(height, width)", 2),
+    "ya8": ("(height, width, 2)", 1),
+    **{
+        name + order: (axes, 2)
+        for name, axes in (
+            ("gray16", "(height, width)"),
+            ("ya16", "(height, width, 2)"),
+            ("rgb48", "(height, width, 3)"),
+            ("rgba64", "(height, width, 4)"),
+        )
+        for order in ("", "be", "le")
+    },
     "yuv444p": ("(3, height, width)", 1),
 }
+
+#: Of JPEG, as for pictures in colour.
+_BEST_QSCALE = 2
 
 
 @traced
@@ -47,10 +58,10 @@ def save_image(
 
         save_image("gray.png", np.zeros((48, 64, 3), np.uint8))
 
-    PNG, TIFF, BMP and PPM are lossless for 8-bit data; of 16-bit data, PNG, TIFF, PPM and PGM keep all bits, the other
-    formats the upper 8. If a file format does not support ``pix_fmt``, the nearest supported format is
-    used: for JPEG, full-range YUV without chroma subsampling, at the best quality (``qscale=2``) by default; for GIF,
-    256 fixed colours.
+    PNG, TIFF, BMP and PPM are lossless for 8-bit data; PNG, TIFF, PAM, PPM and PGM also for 16-bit data. What a format
+    cannot hold, such as 16 bits in BMP, alpha in JPEG or colours in PGM, is refused. JPEG is full-range YUV without
+    chroma subsampling, or a single component for gray, at the best quality (``qscale=2``) by default; GIF has 256 fixed
+    colours.
 
     The image is encoded before anything is written, and an existing file is replaced atomically. If saving fails, the
     existing file is unchanged.
@@ -58,9 +69,9 @@ def save_image(
     Args:
         path: Path of the file.
         data: NumPy array, CPU tensor or anything else with an array interface. ``rgb24``, ``bgr24``:
-            ``(height, width, 3)``; ``rgba``: ``(height, width, 4)``, whose alpha is dropped for formats without it;
-            ``gray``: ``(height, width)``; ``yuv444p``: ``(3, height, width)``, all 8-bit.
-            ``gray16``: ``(height, width)``, 16-bit; ``gray16le``, ``gray16be``: the same, with bytes in that order.
+            ``(height, width, 3)``; ``rgba``: ``(height, width, 4)``; ``gray``: ``(height, width)``; ``ya8``, gray with
+            alpha: ``(height, width, 2)``; ``yuv444p``: ``(3, height, width)``, all 8-bit. With 16 bits: ``gray16``,
+            ``ya16``, ``rgb48`` and ``rgba64``; names that end with ``le`` or ``be`` have bytes in that order.
         pix_fmt: Pixel format of ``data``.
         bit_rate: Target bit rate, in bit/s. See ``video_encode_config`` for this and the other encoder options;
             ``-1`` is the encoder's default.
@@ -75,7 +86,7 @@ def save_image(
     Raises:
         ValueError: Shape, dtype or byte order does not match ``pix_fmt``, or ``pix_fmt`` is not one of those above.
         MuxError: No image format has this extension, or the file cannot be written.
-        EncodeError: The encoder does not support the options.
+        EncodeError: The encoder does not support the options, or the file format cannot hold the image.
 
     Releases the GIL while it encodes; safe to call from several threads.
     """
@@ -170,7 +181,16 @@ def image_to_bytes(
         compression_level=compression_level,
         qscale=qscale,
     )
-    return _native.media.encode_picture(array, as_native_config(config), f"image.{extension}")
+    return _encode(array, config, f"image.{extension}")
+
+
+def _encode(array: "NDArray[Any]", config: VideoEncodeConfig, name: str) -> bytes:
+    if config.pix_fmt == "gray" and name.lower().endswith((".jpg", ".jpeg")):
+        if config.bit_rate is not None:
+            raise EncodeError(f"cannot encode {name}: a gray JPEG takes qscale, and no bit_rate", source=name)
+        qscale = _BEST_QSCALE if config.qscale is None else config.qscale
+        return _native.core.encode_gray_jpeg(array, height=config.height, width=config.width, qscale=qscale, name=name)
+    return _native.media.encode_picture(array, as_native_config(config), name)
 
 
 def _save(path: str | os.PathLike[str], array: "NDArray[Any]", config: VideoEncodeConfig) -> None:
@@ -178,7 +198,7 @@ def _save(path: str | os.PathLike[str], array: "NDArray[Any]", config: VideoEnco
     if not isinstance(text, str):
         raise TypeError(f"path must be text or path-like, got {type(text).__name__}")
     name = text.encode("utf-8", "backslashreplace").decode()
-    encoded = _native.media.encode_picture(array, as_native_config(config), name)
+    encoded = _encode(array, config, name)
     try:
         _replace(text, encoded)
     except OSError as exc:
@@ -195,6 +215,7 @@ def _picture(data: Any, pix_fmt: str) -> "tuple[NDArray[Any], int, int]":
     array = _as_array(data)
     fits = {
         "(height, width)": array.ndim == 2,
+        "(height, width, 2)": array.ndim == 3 and array.shape[2] == 2,
         "(height, width, 3)": array.ndim == 3 and array.shape[2] == 3,
         "(height, width, 4)": array.ndim == 3 and array.shape[2] == 4,
         "(3, height, width)": array.ndim == 3 and array.shape[0] == 3,
@@ -203,7 +224,7 @@ def _picture(data: Any, pix_fmt: str) -> "tuple[NDArray[Any], int, int]":
         raise ValueError(f"the shape must be {axes} for {pix_fmt}, got {array.shape}")
     if array.dtype.kind not in "iu" or array.dtype.itemsize != itemsize:
         raise ValueError(f"the dtype must be an integer of {8 * itemsize} bits for {pix_fmt}, got {array.dtype}")
-    if pix_fmt == "gray16":
+    if itemsize == 2 and not pix_fmt.endswith(("le", "be")):
         array = array.astype(array.dtype.newbyteorder("="), copy=False)
     elif itemsize == 2 and not array.dtype.isnative and array.dtype.byteorder != {"be": ">", "le": "<"}[pix_fmt[-2:]]:
         raise ValueError(f"the byte order must be that of {pix_fmt}, got {array.dtype.str}")

@@ -304,6 +304,24 @@ def decode_planes(data: Buffer) -> list[tuple[int, int]]:
     This is the part of loading that libjpeg-turbo does, for benchmarks to compare with. Releases the GIL.
     """
 
+def encode_gray_jpeg(
+    pixels: Buffer | numpy.typing.NDArray[Any], *, height: int, width: int, qscale: int, name: str
+) -> bytes:
+    """
+    Encode a gray picture as a JPEG of one component.
+
+    Args:
+        pixels: Rows without padding, one byte a pixel.
+        height, width: The size.
+        qscale: As for FFmpeg's encoder of JPEG, from 2, the best, to 31.
+        name: The file in messages.
+
+    Raises:
+        EncodeError: libjpeg-turbo refuses the picture, such as for its size.
+
+    Releases the GIL.
+    """
+
 def libjpeg_turbo_version() -> str:
     """Version of the libjpeg-turbo headers of this build."""
 
