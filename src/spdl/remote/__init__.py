@@ -9,6 +9,7 @@ from ._errors import RemoteChangedError as RemoteChangedError
 from ._errors import RemoteDeniedError as RemoteDeniedError
 from ._errors import RemoteError as RemoteError
 from ._errors import RemoteNotFoundError as RemoteNotFoundError
+from ._errors import RemoteOfflineError as RemoteOfflineError
 from ._errors import RemotePackageError as RemotePackageError
 from ._errors import RemoteRangeError as RemoteRangeError
 from ._errors import RemoteThrottledError as RemoteThrottledError
@@ -28,6 +29,7 @@ __all__ = [
     "RemoteError",
     "RemoteNotFoundError",
     "RemoteObject",
+    "RemoteOfflineError",
     "RemotePackageError",
     "RemoteRangeError",
     "RemoteStore",

@@ -1,16 +1,22 @@
 """Retries: pauses with jitter, a limit on attempts, and one deadline for all of them."""
 
+import logging
 import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from spdl._reports import log
+
 from ._errors import RemoteError, RemoteTimeoutError
 
 __all__ = ["Attempts"]
 
 T = TypeVar("T")
+_LG = logging.getLogger("spdl.remote")
+#: After this many seconds of failures, a warning is logged.
+_LONG = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +27,7 @@ class Attempts:
     that many readers that failed together do not retry together.
 
     Attributes:
-        most: Number of attempts.
+        most: Number of attempts. ``None``: as many as the time allows.
         seconds: Limit for all attempts of a request and the pauses between them.
         seconds_each: Limit for one attempt.
         pause: Longest pause after the first attempt, in seconds.
@@ -30,7 +36,7 @@ class Attempts:
         first_limit: Limit for the first attempt, in seconds.
     """
 
-    most: int = 6
+    most: int | None = None
     seconds: float = 120.0
     seconds_each: float = 30.0
     pause: float = 0.1
@@ -43,13 +49,19 @@ class Attempts:
         object.__setattr__(self, "first_limit", min(self.seconds, self.seconds_each))
 
     def run(
-        self, request: Callable[[float], T], *, start: float | None = None, failure: RemoteError | None = None
+        self,
+        request: Callable[[float], T],
+        *,
+        start: float | None = None,
+        failure: RemoteError | None = None,
+        retry_after: Callable[[RemoteError], float | None] = lambda _: None,
     ) -> T:
         """Call ``request`` with its time limit in seconds until it succeeds or fails for a permanent reason.
 
         Args:
             start: When the first attempt began. ``None``: now.
             failure: The error of the first attempt, if it was already made.
+            retry_after: How many seconds the server asks to wait after a failure.
 
         Raises:
             RemoteError: The error of the last attempt, with ``num_attempts``. ``RemoteTimeoutError`` has an earlier
@@ -59,6 +71,7 @@ class Attempts:
         deadline = (now if start is None else start) + self.seconds
         left = max(deadline - now, 0.001)
         number = 1
+        is_reported = False
         while True:
             last = failure
             if last is None:
@@ -70,18 +83,39 @@ class Attempts:
             if not last._is_transient:
                 last.num_attempts = number
                 raise last
-            pause = random.uniform(0.0, min(self.pause * 2 ** (number - 1), self.longest_pause))
+            if number == self.most:
+                raise self._final(last, number, None)
+            pause = random.uniform(0.0, min(self.pause * 2 ** min(number - 1, 30), self.longest_pause))
+            # This costs a request, so it is not done if their number is limited.
+            asked = retry_after(last) if self.most is None else None
+            if asked is not None:
+                pause = asked + min(pause, 0.1 * asked + self.pause)
             left = deadline - self.clock()
-            if number >= self.most or pause >= left:
-                raise self._final(last, number, is_late=pause >= left)
+            if pause >= left:
+                raise self._final(last, number, asked if asked is not None and asked >= left else 0.0)
+            if not is_reported and left < self.seconds - _LONG:
+                is_reported = True
+                log(_LG, logging.WARNING, "%s (%d attempts so far; the limit is %g s)", last, number, self.seconds)
             self.sleep(pause)
             left = max(deadline - self.clock(), 0.001)
             number += 1
 
-    def _final(self, error: RemoteError, number: int, *, is_late: bool) -> RemoteError:
+    def _final(self, error: RemoteError, number: int, asked: float | None) -> RemoteError:
+        """The error to raise.
+
+        Args:
+            asked: ``None``: the number of attempts was the limit. Else the time was, and the server asks to wait for
+                this many seconds.
+        """
         count = f"{number} attempt{'' if number == 1 else 's'}"
-        text = f"{error} (after {self.seconds:g} s and {count})" if is_late else f"{error} (after {count})"
-        kind = RemoteTimeoutError if is_late else type(error)
+        if asked is None:
+            kind, text = type(error), f"{error} (after {count}); the limit was attempts={self.most}"
+        elif asked:
+            kind = type(error)
+            text = f"{error} (after {count}); the server asks to wait {asked:.3g} s, and the limit is {self.seconds:g} s"
+        else:
+            kind = RemoteTimeoutError
+            text = f"{error} (after {self.seconds:g} s and {count}); the limit was timeout={self.seconds:g}"
         final = kind(text, url=error.url, action=error.action)
         final.num_attempts = number
         final.__cause__ = error.__cause__ or error

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from spdl._reports import log
 
 from ._located import ObjectInfo
+from ._records import as_listing, listing_name, parse_listing, updated
 from ._sizes import as_num_bytes
 from ._space import Space, foreign_name
 
@@ -132,6 +133,8 @@ class DiskCache:
             return
         view = memoryview(data).cast("B")
         block_size = self._block_size or max(version.size, 1)
+        if start > 0 and self._find(store, version.path) is None:  # the first block would tell the version
+            self._remember_head(store, version)
         try:
             for first in range(0, max(len(view), 1), block_size):
                 part = view[first : first + block_size]
@@ -207,6 +210,51 @@ class DiskCache:
         if missing:
             fetch_missing()
         return whole
+
+    # ----------------------------------------------------------------------------------------- for runs without network
+
+    def _remember(self, store: str, name: str, data: bytes) -> None:
+        """Keep data that is not an object, under a name that no object has."""
+        info = ObjectInfo(name, len(data), f"{zlib.crc32(data):08x}")
+        if self._find(store, name) != info:
+            self._store(store, info, 0, data)
+
+    def _recall(self, store: str, name: str) -> bytes | None:
+        info = self._find(store, name)
+        if info is None:
+            return None
+
+        def fetch(start: int, stop: int) -> bytes:
+            raise LookupError
+
+        try:
+            return bytes(self._read_through(store, info, 0, info.size, fetch))
+        except LookupError:  # a part was evicted
+            return None
+
+    def _recall_listing(self, store: str, folder: str) -> list[ObjectInfo] | None:
+        data = self._recall(store, listing_name(folder))
+        return None if data is None else parse_listing(data)
+
+    def _remember_listing(self, store: str, folder: str, found: list[ObjectInfo]) -> None:
+        self._remember(store, listing_name(folder), as_listing(found))
+
+    def _recall_head(self, store: str, path: str) -> ObjectInfo | None:
+        found = self._recall_listing(store, f"{path}\0")
+        return found[0] if found else None
+
+    def _remember_head(self, store: str, info: ObjectInfo) -> None:
+        self._remember_listing(store, f"{info.path}\0", [info])
+
+    def _note_written(self, store: str, info: ObjectInfo, data: "Buffer") -> None:
+        """Keep an object that was written, also in the lists that are kept."""
+        self._store(store, info, 0, data)
+        folder = info.path
+        while folder:
+            folder = folder.rpartition("/")[0]
+            found = self._recall_listing(store, folder)
+            if found is not None:
+                self._remember_listing(store, folder, updated(found, info))
 
     # ------------------------------------------------------------------------------------------------------------ files
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from ._errors import RemoteError
 from ._located import ObjectInfo
 
 if TYPE_CHECKING:
@@ -79,8 +80,25 @@ class Client(Protocol):
         """The bytes of a range of any version, at the lowest cost."""
         ...
 
+    def stream(
+        self, path: str, start: int, etag: str | None, seconds: float
+    ) -> "tuple[int, str | None, Iterator[memoryview]]":
+        """The size and the version of an object, and its bytes from ``start`` on, by one request.
+
+        Args:
+            seconds: Time limit for each part of the bytes.
+
+        Raises:
+            RemoteError: Also if the server sends whole objects only, and ``start`` is not zero.
+        """
+        ...
+
     def head(self, path: str, *, seconds: float) -> ObjectInfo: ...
 
     def list(self, prefix: str, *, seconds: float) -> Iterator[ObjectInfo]: ...
 
     def put(self, path: str, data: "Buffer", *, seconds: float) -> str | None: ...
+
+    def retry_after(self, error: RemoteError) -> float | None:
+        """How many seconds to wait before the next attempt, if the server says so."""
+        ...

@@ -8,6 +8,7 @@ __all__ = [
     "RemoteDeniedError",
     "RemoteError",
     "RemoteNotFoundError",
+    "RemoteOfflineError",
     "RemotePackageError",
     "RemoteRangeError",
     "RemoteThrottledError",
@@ -35,6 +36,8 @@ class RemoteError(RuntimeError):
     #: Whether another attempt may succeed.
     _is_transient: ClassVar[bool] = False
     _errno: ClassVar[int | None] = None
+    #: Whether the server ignored a range and sent the whole object.
+    _ignores_ranges: bool = False
 
     def __init__(self, message: str, *, url: str | None = None, action: str | None = None) -> None:
         super().__init__(message)
@@ -62,6 +65,10 @@ class RemoteNotFoundError(RemoteError, FileNotFoundError):
     _errno = errno.ENOENT
 
 
+class RemoteOfflineError(RemoteNotFoundError):
+    """The store is offline, and its cache does not have this."""
+
+
 class RemoteDeniedError(RemoteError, PermissionError):
     """There are no credentials, or they do not allow the action."""
 
@@ -80,6 +87,8 @@ class RemoteThrottledError(RemoteError):
     """The store refused every attempt because of too many requests (429, 503 or ``SlowDown``)."""
 
     _is_transient = True
+    #: The object, to ask the server how long to wait.
+    _path: str | None = None
 
 
 class RemoteUnavailableError(RemoteError, ConnectionError):

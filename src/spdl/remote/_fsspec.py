@@ -30,6 +30,10 @@ _KINDS: tuple[tuple[type[Exception], type[RemoteError]], ...] = (
 )
 
 
+#: Bytes per request for objects that are read from start to end.
+_CHUNK = 8 << 20
+
+
 class FsspecClient:
     """A file system of fsspec. It uses its own time limits: see the storage options of its package."""
 
@@ -82,32 +86,49 @@ class FsspecClient:
             return Fetched(None, info.size, info.etag)
         start, stop = span or (0, info.size)
         if stop > info.size:
-            raise RemoteRangeError(
-                f"cannot read bytes {start} to {stop} of {self._url}{path}: it has only {info.size}",
-                url=self._url + path,
-                action="read",
-            )
+            raise self._beyond(path, start, stop)
         return Fetched(self._read(path, start, stop), info.size, info.etag)
 
     def _read(self, path: str, start: int, stop: int) -> bytes:
         try:
             data: bytes = self._system.cat_file(self._full(path), start=start, end=stop)
         except Exception as exc:  # of any package
-            raise self._translated(exc, "read", path) from exc
+            error = self._translated(exc, "read", path)
+            if not isinstance(error, RemoteNotFoundError) and self._is_shorter(path, stop):  # refused as a range
+                raise self._beyond(path, start, stop) from exc
+            raise error from exc
         if len(data) == stop - start:
             return data
         # Servers that do not support ranges return more. A shorter file or a broken connection returns less.
+        # Some return the end of a file for a range that begins after it.
         is_shorter = len(data) < stop - start
-        if is_shorter and self.head(path, seconds=0).size < stop:
+        if self.head(path, seconds=0).size < stop:
             kind: type[RemoteError] = RemoteRangeError
         else:
             kind = RemoteUnavailableError if is_shorter else RemoteError
         url = self._url + path
-        raise kind(
+        error = kind(
             f"cannot read bytes {start} to {stop} of {url}: {len(data)} bytes came instead of {stop - start}",
             url=url,
             action="read",
         )
+        error._ignores_ranges = kind is RemoteError
+        raise error
+
+    def _is_shorter(self, path: str, stop: int) -> bool:
+        try:
+            return self.head(path, seconds=0).size < stop
+        except RemoteError:
+            return False
+
+    def _beyond(self, path: str, start: int, stop: int) -> RemoteRangeError:
+        url = self._url + path
+        return RemoteRangeError(
+            f"cannot read bytes {start} to {stop} of {url}: it has fewer; rebuild the index", url=url, action="read"
+        )
+
+    def retry_after(self, error: RemoteError) -> float | None:
+        return None
 
     def fetch_start(self, path: str, count: int, *, etag: str | None, unless: str | None, seconds: float) -> Fetched:
         info = self.head(path, seconds=seconds)
@@ -124,6 +145,17 @@ class FsspecClient:
 
     def fetch_range(self, path: str, span: tuple[int, int], seconds: float) -> "Buffer":
         return self._read(path, *span)
+
+    def stream(
+        self, path: str, start: int, etag: str | None, seconds: float
+    ) -> tuple[int, str | None, Iterator[memoryview]]:
+        info = self.head(path, seconds=seconds)
+        if etag is not None and info.etag != etag:
+            raise RemoteChangedError(
+                f"cannot read {self._url}{path}: it is version {info.etag}, not {etag}", url=self._url + path
+            )
+        spans = ((first, min(first + _CHUNK, info.size)) for first in range(start, info.size, _CHUNK))
+        return info.size, info.etag, (memoryview(self._read(path, *span)) for span in spans)
 
     def head(self, path: str, *, seconds: float) -> ObjectInfo:
         try:

@@ -73,7 +73,7 @@ class Interruptible:
                 limit -= time.monotonic() - start
             finally:
                 self.note(start)
-        return self._in_thread(lambda: request(limit))
+        return self.in_thread(lambda: request(limit))
 
     def sleep(self, seconds: float) -> None:
         """Wait. Raises ``Abandoned`` like ``run``."""
@@ -86,7 +86,8 @@ class Interruptible:
         if self.is_over is not None and self.is_over():
             raise Abandoned
 
-    def _in_thread(self, call: Callable[[], T]) -> T:
+    def in_thread(self, call: Callable[[], T]) -> T:
+        """The result of ``call``, which a thread makes. Ends early as ``run`` does."""
         outcome: list[Any] = []
         is_done = threading.Event()
 

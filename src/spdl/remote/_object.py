@@ -1,11 +1,15 @@
 """One object of a store, as a source of media."""
 
+import os
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spdl._addresses import parse_address, redacted, root_of
+
+from ._errors import RemoteError
 from ._store import RemoteStore
-from ._urls import split_object_url
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -17,7 +21,7 @@ __all__ = ["RemoteObject"]
 
 @dataclass(frozen=True, slots=True)
 class RemoteObject:
-    """An object of a store. The functions of ``spdl.io`` take it as a source; ``str`` of it is its URL.
+    """An object of a store. The functions of ``spdl.io`` take it as a source; ``str`` of it is its URL, without a query.
 
     Attributes:
         store: Where it is.
@@ -30,15 +34,24 @@ class RemoteObject:
     etag: str | None = None
 
     @classmethod
-    def of(cls, url: str) -> "RemoteObject":
-        """The object at a URL, in a store without options: they come from the environment.
+    def of(cls, url: str | os.PathLike[str]) -> "RemoteObject":
+        """The object at a URL or local path, in a store without options: they come from the environment.
 
         Raises:
-            RemoteError: The URL names no object.
-            ValueError: It has no scheme.
+            RemoteError: It names no object.
+            ValueError: It is a command, or a ``file`` URL of another machine.
         """
-        root, path = split_object_url(url)
-        return cls(_store_at(root), path)
+        root, path, exact, _ = parse_address(url)
+        if not root:  # a local file
+            folder, name = os.path.split(os.path.abspath(path))
+            return cls(_store_at(root_of(Path(folder))), name)
+        if exact is None and (not path.strip("/") or path.endswith("/")):
+            raise RemoteError(
+                f"cannot read {redacted(str(url))!r}: it names no object; write a URL such as s3://BUCKET/PATH",
+                url=redacted(str(url)),
+                action="read",
+            )
+        return cls(_store_at(root, exact and (path, exact)), path)
 
     @classmethod
     def _of_file(cls, file: Any) -> "RemoteObject":
@@ -65,10 +78,16 @@ class RemoteObject:
         return open_blocks(self.store, self.path, self.etag)
 
     def __str__(self) -> str:
-        return self.url
+        return self.store.shown(self.path)
 
 
 @lru_cache(maxsize=64)
-def _store_at(root: str) -> RemoteStore:
-    """The store of a bucket or host, so that all objects in it share connections. The limit only bounds memory."""
-    return RemoteStore(root)
+def _store_at(root: str, exact: tuple[str, str] | None = None) -> RemoteStore:
+    """The store of a bucket or host, so that all objects in it share connections. The limit only bounds memory.
+
+    Args:
+        exact: The path of an object, and the URL to request for it.
+    """
+    if exact is None:
+        return RemoteStore(root)
+    return _store_at(root)._with_exact(dict([exact]))

@@ -1,10 +1,12 @@
 """Requests by obstore, whose calls release the GIL. Converts its errors to those of this package."""
 
 import math
-import os
 import re
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+
+from spdl._addresses import is_plain, redacted, url_of
 
 from ._client import Fetched, NotModified
 from ._errors import (
@@ -18,7 +20,10 @@ from ._errors import (
     RemoteUnavailableError,
 )
 from ._library import load_obstore
+from ._listing import ask_for_names, report_unnamed
 from ._located import ObjectInfo
+from ._options import divide_options
+from ._retry_after import ask_retry_after
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -45,7 +50,12 @@ _WORDS: tuple[tuple[str, type[RemoteError]], ...] = (
     (r"TimedOut|kind: Timeout|timed out", RemoteTimeoutError),
     (r"error sending request|body error|error decoding response|connection|Connect", RemoteUnavailableError),
 )
-_ENDPOINT_VARIABLES = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AZURE_STORAGE_ENDPOINT")
+#: Longer than any request.
+_NEVER = "30days"
+#: Bytes per step of a request for a whole object.
+_CHUNK = 1 << 20
+#: Most stores that are kept for URLs that are requested as they are.
+_MOST_EXACT = 64
 
 
 class ObstoreClient:
@@ -53,17 +63,22 @@ class ObstoreClient:
 
     Args:
         options: Configuration of obstore for this kind of store; ``client_options`` has that of its HTTP client.
+        exact: For paths that obstore cannot name: the URLs to request.
     """
 
-    def __init__(self, url: str, options: Mapping[str, Any]) -> None:
+    def __init__(self, url: str, options: Mapping[str, Any], exact: Mapping[str, str] | None = None) -> None:
         self._url = url
         self._library = load_obstore(url)
-        self._options = {key: value for key, value in options.items() if key != "client_options"}
-        self._client_options = dict(options.get("client_options", {}))
-        if _is_http(url, options):
-            self._client_options.setdefault("allow_http", True)
+        self._options, self._client_options = divide_options(url, options)
+        self._is_web = url.startswith(("http://", "https://"))
+        scheme, _, rest = url.partition("://")
+        bucket, _, folder = rest.partition("/")
+        # obstore would decode the name of a folder, which is not encoded.
+        self._base, self._prefix = (url, "") if self._is_web else (f"{scheme}://{bucket}", folder)
+        self._exact = dict(exact or {})
+        self._exact_stores: dict[tuple[tuple[int, bool], str], Any] = {}
         # Stores by time limit: obstore has limits per store, not per request.
-        self._stores: dict[int, Any] = {}
+        self._stores: dict[tuple[int, bool], Any] = {}
         self._usual: tuple[float, Any] = (0.0, None)  # that of the last request
         self._store_for(32.0)  # wrong options fail here
 
@@ -108,7 +123,7 @@ class ObstoreClient:
         if unless is not None:
             options["if_none_match"] = unless
         try:
-            result = self._library.get(self._store_for(seconds), path, options=options or None)
+            result = self._library.get(*self._at(path, seconds), options=options or None)
             meta = result.meta
             size, found = meta["size"], meta["e_tag"]
             if etag is not None and found is not None and found != etag:  # a server that ignores conditions
@@ -122,8 +137,9 @@ class ObstoreClient:
             data = result.bytes()
         except (RemoteError, NotModified):
             raise
-        except Exception as exc:  # obstore's own classes, which differ between copies of the module
-            raise self._translated(exc, "read", path, etag) from exc
+        # obstore's own classes, which differ between copies of the module; a panic is no Exception
+        except BaseException as exc:
+            raise self._translated(exc, "read", path, etag) from self._cause(exc, path)
         expected = size if span is None else min(span[1], size) - span[0]
         if len(data) != expected:
             raise self._incomplete(path, len(data), expected)
@@ -131,14 +147,13 @@ class ObstoreClient:
 
     def fetch_whole(self, path: str, most: int, seconds: float) -> "Buffer | None":
         try:
-            limit, store = self._usual
-            result = self._library.get(store if seconds == limit else self._store_for(seconds), path)
+            result = self._library.get(*self._at(path, seconds))
             size = result.range[1]  # cheaper than `meta`
             if size > most:
                 return None
             data: Buffer = result.bytes()
-        except Exception as exc:  # see fetch
-            raise self._translated(exc, "read", path) from exc
+        except BaseException as exc:  # see fetch
+            raise self._translated(exc, "read", path) from self._cause(exc, path)
         if len(data) != size:  # type: ignore[arg-type]  # obstore's buffers have a length
             raise self._incomplete(path, len(data), size)  # type: ignore[arg-type]
         return data
@@ -146,11 +161,10 @@ class ObstoreClient:
     def fetch_range(self, path: str, span: tuple[int, int], seconds: float) -> "Buffer":
         start, stop = span
         try:
-            limit, store = self._usual
-            store = store if seconds == limit else self._store_for(seconds)
-            data: Buffer = self._library.get_range(store, path, start=start, end=stop)
-        except Exception as exc:  # see fetch
-            raise self._translated(exc, "read", path) from exc
+            store, name = self._at(path, seconds)
+            data: Buffer = self._library.get_range(store, name, start=start, end=stop)
+        except BaseException as exc:  # see fetch
+            raise self._translated(exc, "read", path) from self._cause(exc, path)
         if len(data) == stop - start:  # type: ignore[arg-type]  # obstore's buffers have a length
             return data
         # The object or the answer ends early: this call finds out which.
@@ -158,26 +172,63 @@ class ObstoreClient:
         assert whole is not None
         return whole
 
+    def stream(
+        self, path: str, start: int, etag: str | None, seconds: float
+    ) -> tuple[int, str | None, Iterator[memoryview]]:
+        options: dict[str, Any] = {"range": {"offset": start}} if start else {}
+        if etag is not None and not etag.startswith("W/"):
+            options["if_match"] = etag
+        try:
+            result = self._library.get(*self._at(path, -seconds), options=options or None)
+            meta = result.meta
+            if etag is not None and meta["e_tag"] not in (None, etag):
+                raise RemoteChangedError(
+                    f"cannot read {self._name(path)}: it is version {meta['e_tag']}, not {etag}", url=self._name(path)
+                )
+        except BaseException as exc:  # see fetch
+            raise self._translated(exc, "read", path, etag) from self._cause(exc, path)
+        return meta["size"], meta["e_tag"], self._chunks(result, path)
+
+    def _chunks(self, result: Any, path: str) -> Iterator[memoryview]:
+        try:
+            for chunk in result.stream(min_chunk_size=_CHUNK):
+                yield memoryview(chunk)
+        except GeneratorExit:
+            raise
+        except BaseException as exc:  # see fetch
+            raise self._translated(exc, "read", path) from self._cause(exc, path)
+
     def head(self, path: str, *, seconds: float) -> ObjectInfo:
         try:
-            meta = self._library.head(self._store_for(seconds), path)
-        except Exception as exc:  # see fetch
-            raise self._translated(exc, "look at", path) from exc
+            meta = self._library.head(*self._at(path, seconds))
+        except BaseException as exc:  # see fetch
+            raise self._translated(exc, "look at", path) from self._cause(exc, path)
         return ObjectInfo(path, meta["size"], meta["e_tag"])
 
     def list(self, prefix: str, *, seconds: float) -> Iterator[ObjectInfo]:
+        start = len(self._prefix)
+        folder = (self._prefix + prefix).rstrip("/")
+        found: list[ObjectInfo] = []
         try:
-            for page in self._library.list(self._store_for(seconds), prefix.rstrip("/") or None, chunk_size=1000):
-                for meta in page:
-                    yield ObjectInfo(meta["path"], meta["size"], self._as_answered(meta["e_tag"]))
-        except Exception as exc:  # see fetch
-            raise self._translated(exc, "list", prefix) from exc
+            for page in self._library.list(self._store_for(seconds), folder or None, chunk_size=1000):
+                found += [ObjectInfo(meta["path"], meta["size"], self._as_answered(meta["e_tag"])) for meta in page]
+            is_complete = not any(info.size == 0 for info in found)  # an empty one may be the mark of a folder
+        except BaseException as exc:  # see fetch
+            is_complete = False
+            if type(exc).__name__ != "InvalidPathError" or not self._can_ask_for_names():
+                raise self._translated(exc, "list", prefix) from self._cause(exc, prefix)
+        if not is_complete and self._can_ask_for_names():
+            found = self._ask_for_names(folder, seconds)
+        elif not is_complete:
+            found = self._without_marks(found, seconds)
+        for info in found:
+            yield info if start == 0 else ObjectInfo(info.path[start:], info.size, info.etag)
 
     def put(self, path: str, data: "Buffer", *, seconds: float) -> str | None:
         try:
-            result = self._library.put(self._store_for(seconds), path, data)
-        except Exception as exc:  # see fetch
-            raise self._translated(exc, "write", path) from exc
+            result = self._library.put(*self._at(path, seconds), data)
+        except BaseException as exc:  # see fetch
+            raise self._translated(exc, "write", path) from self._cause(exc, path)
         etag: str | None = result["e_tag"]
         return etag
 
@@ -187,33 +238,106 @@ class ObstoreClient:
             return etag
         return f'"{etag}"'
 
+    def _at(self, path: str, seconds: float) -> tuple[Any, str]:
+        """The store with this time limit that has an object, and its path in it."""
+        if self._is_web:
+            url = self._exact.get(path)
+            if url is None and not is_plain(path):
+                url = url_of(self._url, path)
+            if url is not None:
+                return self._exact_store(url, seconds), ""
+        elif path[:1] == "/" or path[-1:] == "/":  # obstore would request another object
+            raise ValueError("its name has an empty part, which obstore cannot request")
+        usual, store = self._usual
+        return store if seconds == usual else self._store_for(seconds), self._prefix + path
+
+    def _exact_store(self, url: str, seconds: float) -> Any:
+        """A store whose root is an object: its empty path is requested with exactly this URL."""
+        power = _power_of(seconds)
+        store = self._exact_stores.get((power, url))
+        if store is None:
+            while len(self._exact_stores) >= _MOST_EXACT:
+                self._exact_stores.pop(next(iter(self._exact_stores)), None)
+            store = self._library._store.HTTPStore(url, **self._words(power))
+            self._exact_stores[power, url] = store
+        return store
+
     def _store_for(self, seconds: float) -> Any:
         """The store whose requests end within ``seconds``, but not much earlier: limits are powers of two."""
         usual, store = self._usual
         if seconds == usual:
             return store
-        power = math.floor(math.log2(max(seconds, 0.001)))
+        power = _power_of(seconds)
         store = self._stores.get(power)
         if store is None:
-            limit = f"{2.0**power * 1000:.0f}ms" if power >= 0 else f"{max(1, int(2.0**power * 1000))}ms"
-            client_options = {"timeout": limit, "connect_timeout": "5s", **self._client_options}
-            words: dict[str, Any] = {}
-            if not self._url.startswith(("file:", "memory:")):
-                words = {"client_options": client_options, "retry_config": {"max_retries": 0}, **self._options}
-            elif self._options:
-                words = dict(self._options)
             try:
                 # With a slash at the end, paths on web servers would begin with two.
-                url = self._url if self._url.endswith(":///") else self._url.rstrip("/")
-                store = self._library._store.from_url(url, **words)
-            except Exception as exc:  # see fetch
-                reason = _short(exc)
+                store = self._library._store.from_url(self._base.rstrip("/"), **self._words(power), **self._options)
+            except BaseException as exc:  # see fetch
+                _raise_unless_failure(exc)
+                reason = redacted(_short(exc))
                 if "Account must be specified" in reason:
                     reason += ": options={'account_name': ...}, or the environment variable AZURE_STORAGE_ACCOUNT_NAME"
                 raise RemoteError(f"cannot open {self._url!r}: {reason}", url=self._url, action="open") from exc
             store = self._stores.setdefault(power, store)
-        self._usual = seconds, store
+        if seconds > 0:
+            self._usual = seconds, store
         return store
+
+    def _words(self, power: tuple[int, bool]) -> dict[str, Any]:
+        limit = f"{max(1, int(2.0 ** power[0] * 1000))}ms"
+        client_options = {"timeout": limit, "connect_timeout": "5s", **self._client_options}
+        if power[1]:
+            client_options |= {"timeout": _NEVER, "read_timeout": limit}
+        return {"client_options": client_options, "retry_config": {"max_retries": 0}}
+
+    # ---------------------------------------------------------------------------------- requests that obstore lacks
+
+    def _can_ask_for_names(self) -> bool:
+        return self._url.startswith(("s3://", "s3a://"))
+
+    def _ask_for_names(self, folder: str, seconds: float) -> Any:
+        """All keys below a folder, as the server writes them."""
+        bucket = self._base.partition("://")[2]
+
+        def read(url: str) -> bytes:
+            return bytes(self._library.get(self._exact_store(url, seconds), "").bytes())
+
+        try:
+            return ask_for_names(self._library, self._store_for(seconds), bucket, folder, self._options, read, self._url)
+        except BaseException as exc:  # see fetch
+            raise self._translated(exc, "list", folder[len(self._prefix) :]) from None  # it has a signed URL
+
+    def _without_marks(self, found: Any, seconds: float) -> Any:
+        """Without the marks of folders, ``train/``, which obstore lists as ``train``."""
+        marks = set()
+        for info in found:
+            if info.size == 0:
+                try:
+                    self._library.head(self._store_for(seconds), info.path)
+                except FileNotFoundError:
+                    marks.add(info.path)
+                except BaseException as exc:  # see fetch
+                    _raise_unless_failure(exc)
+        report_unnamed(self._url, [f"{path}/" for path in sorted(marks)])
+        return [info for info in found if info.size or info.path not in marks]
+
+    def retry_after(self, error: RemoteError) -> float | None:
+        path = getattr(error, "_path", None)
+        if not isinstance(error, RemoteThrottledError) or not path:  # it was no request for an object
+            return None
+        try:
+            if self._is_web:
+                url = self._exact.get(path) or url_of(self._url, path)
+            else:
+                url = self._library.sign(*self._signed(path))
+            return ask_retry_after(url)
+        except BaseException as exc:  # see fetch
+            _raise_unless_failure(exc)
+            return None
+
+    def _signed(self, path: str) -> tuple[Any, str, str, timedelta]:
+        return self._store_for(8.0), "HEAD", self._prefix + path, timedelta(minutes=1)
 
     def _incomplete(self, path: str, found: int, expected: int) -> RemoteUnavailableError:
         url = self._name(path)
@@ -222,38 +346,50 @@ class ObstoreClient:
         )
 
     def _name(self, path: str) -> str:
-        return f"{self._url.rstrip('/')}/{path}"
+        return redacted(url_of(self._url, path))
 
-    def _translated(self, exc: Exception, action: str, path: str, etag: str | None = None) -> Exception:
+    def _cause(self, exc: BaseException, path: str) -> BaseException | None:
+        """What an error is raised from: nothing, if its text would have a signed URL."""
+        return None if path in self._exact else exc
+
+    def _translated(self, exc: BaseException, action: str, path: str, etag: str | None = None) -> Exception:
+        if isinstance(exc, RemoteError):
+            return exc
+        _raise_unless_failure(exc)
         name = type(exc).__name__
         if name == "NotModifiedError":
             return NotModified()
         text = str(exc)
         kind = _kind_of(exc, name, text)
         url = self._name(path)
-        reason = _short(exc)
+        reason = redacted(_short(exc))
         if kind is RemoteChangedError:
             reason = f"it no longer has version {etag}"
         advice = _ADVICE.get(kind)
         if name == "NotSupportedError" and "Range" in text:
-            advice = "the server sends whole objects only: read them with get(), or through a cache of whole objects"
+            advice = "the server sends whole objects only: read them with get(), or through a cache"
         elif name == "GenericError" and "PROPFIND" in text:
             kind, advice = RemoteError, "an HTTP server lists its files only if it speaks WebDAV: name the objects"
         message = f"cannot {action} {url}: {reason}" + (f"; {advice}" if advice else "")
-        return kind(message, url=url, action=action)
+        error = kind(message, url=url, action=action)
+        error._ignores_ranges = name == "NotSupportedError" and "Range" in text
+        if isinstance(error, RemoteThrottledError):
+            error._path = path
+        return error
 
 
-def _is_http(url: str, options: Mapping[str, Any]) -> bool:
-    """Whether the user named a server without TLS: obstore needs an extra option for those."""
-    # Google's endpoint is inside the text of a key.
-    if url.startswith("http:") or any("http://" in str(value) for value in options.values()):
-        return True
-    return os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true" or any(
-        os.environ.get(name, "").startswith("http:") for name in _ENDPOINT_VARIABLES
-    )
+def _power_of(seconds: float) -> tuple[int, bool]:
+    """The binary logarithm of a limit, and whether it is for each part of an answer instead of all of it: negative."""
+    return math.floor(math.log2(max(abs(seconds), 0.001))), seconds < 0
 
 
-def _kind_of(exc: Exception, name: str, text: str) -> type[RemoteError]:
+def _raise_unless_failure(exc: BaseException) -> None:
+    """Raise an exception that is no failure of a request, such as Ctrl-C. A panic of Rust is one."""
+    if not isinstance(exc, Exception) and type(exc).__name__ != "PanicException":
+        raise exc
+
+
+def _kind_of(exc: BaseException, name: str, text: str) -> type[RemoteError]:
     if isinstance(exc, FileNotFoundError):
         return RemoteNotFoundError
     by_name: dict[str, type[RemoteError]] = {
@@ -285,7 +421,7 @@ def _kind_of(exc: Exception, name: str, text: str) -> type[RemoteError]:
     return next((kind for words, kind in _WORDS if re.search(words, text)), RemoteError)
 
 
-def _short(exc: Exception) -> str:
+def _short(exc: BaseException) -> str:
     """obstore's message, without the dump of its state."""
     text = str(exc).partition("\n\nDebug source")[0]
     text = " ".join(text.split())

@@ -78,7 +78,20 @@ class Requests:
                 how.note(start)
         run = how.run
         return attempts.run(
-            lambda limit: run(lambda seconds: request(client, seconds), limit), start=start, failure=failure
+            lambda limit: run(lambda seconds: request(client, seconds), limit),
+            start=start,
+            failure=failure,
+            retry_after=client.retry_after,
+        )
+
+    def run_long(self, request: Callable[[Client, float], T]) -> T:
+        """Same as ``run``, for a request whose result is used by later ones, so that it is never made twice."""
+        client = self._client()
+        how = self._interruptible or self._main_thread
+        if not self._must_be_interruptible():
+            return self.attempts.run(lambda seconds: request(client, seconds), retry_after=client.retry_after)
+        return self.attempts.run(
+            lambda seconds: how.in_thread(lambda: request(client, seconds)), retry_after=client.retry_after
         )
 
     def fetch(
@@ -134,7 +147,9 @@ class Requests:
 
     def _again(self, request: Callable[[Client, float], T], start: float, failure: RemoteError) -> T:
         client = self._client()
-        return self.attempts.run(lambda seconds: request(client, seconds), start=start, failure=failure)
+        return self.attempts.run(
+            lambda seconds: request(client, seconds), start=start, failure=failure, retry_after=client.retry_after
+        )
 
     def _client(self) -> Client:
         """The connections of this process."""

@@ -3,23 +3,28 @@
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from spdl._addresses import redacted, root_of, url_of
 from spdl._numbers import as_positive_int, as_seconds
 
 from ._attempts import Attempts
 from ._client import Client, NotModified
 from ._errors import RemoteChangedError, RemoteError, RemoteRangeError
+from ._files import FileClient
 from ._fsspec import FsspecClient
 from ._interruptible import Interruptible
 from ._library import import_obstore
 from ._located import Located, ObjectInfo, Part
 from ._obstore import ObstoreClient
-from ._patterns import compile_pattern, fixed_prefix
+from ._offline import OfflineClient
+from ._options import divide_options
+from ._patterns import compile_pattern, fixed_prefix, matching
 from ._ranges import coalesce
 from ._reader import open_reader
 from ._requests import PART, Requests
-from ._urls import OBSTORE_SCHEMES, as_root
+from ._stream import open_stream, read_whole
 
 if TYPE_CHECKING:
     import io
@@ -37,6 +42,8 @@ Several: TypeAlias = list[bytes]
 
 #: One request reads ranges this close to each other: a request costs more than this many bytes.
 GAP = 64 * 1024
+#: Schemes that obstore reads.
+_OBSTORE_SCHEMES = frozenset(("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https"))
 # How often a read restarts because the object was replaced in the meantime.
 _MOST_VERSIONS = 3
 
@@ -56,18 +63,21 @@ class RemoteStore:
 
     Args:
         url: Root of all paths: ``s3://bucket/folder``, ``gs://``, ``az://container/``, ``https://host/``,
-            ``file:///folder``, or a :class:`~pathlib.Path`. fsspec opens any other scheme, if it and the package for
-            the scheme are installed.
+            ``file:///folder``, or a local folder. fsspec opens any other scheme, if it and the package for the scheme
+            are installed.
         cache: Keeps data on a local disk, for all processes that use the same folder.
         options: Configuration, as for the stores of obstore: ``region``, ``endpoint``, ``skip_signature``,
-            ``access_key_id`` and so on; ``client_options`` configures the HTTP client. Other settings come from the
-            provider's environment variables, such as ``AWS_REGION``. For fsspec: its storage options.
+            ``access_key_id`` and so on, and those of its HTTP client, such as ``allow_http``. Other settings come from
+            the provider's environment variables, such as ``AWS_REGION``. For fsspec: its storage options.
         timeout: Limit in seconds for a request with all its attempts. Objects of more than 32 MiB take several
             requests.
-        attempts: Most attempts per request.
+        attempts: Most attempts per request. ``None``: as many as ``timeout`` allows.
+        offline: Make no requests: objects, listings and versions are those that the cache has from earlier runs. What
+            it does not have raises ``RemoteOfflineError``.
 
     Raises:
-        ValueError: The URL has no scheme, or a number is out of range.
+        ValueError: The URL has no scheme and is no folder, or has a query; a number is out of range; an option is
+            given twice; or it is offline and has no cache.
         TypeError: An argument is of the wrong type.
         RemotePackageError: obstore is not installed.
     """
@@ -79,27 +89,47 @@ class RemoteStore:
         cache: "DiskCache | None" = None,
         options: Mapping[str, Any] | None = None,
         timeout: float = 120.0,
-        attempts: int = 6,
+        attempts: int | None = None,
+        offline: bool = False,
     ) -> None:
         seconds = as_seconds("timeout", timeout, positive=True)
-        most = as_positive_int("attempts", attempts)
+        most = None if attempts is None else as_positive_int("attempts", attempts)
+        if offline and cache is None:
+            raise ValueError("cache must be given with offline=True: an offline store reads only what its cache has")
         if options is not None and not isinstance(options, Mapping):
             raise TypeError(f"options must be a dict, got {type(options).__name__}")
-        self._url = as_root(url)
+        self._url = root_of(url)
         self._cache = cache
         self._options = dict(options or {})
-        self._begin(Attempts(most=most, seconds=min(seconds, 1e9)))
+        self._is_offline = bool(offline)
         if _is_obstores(self._url):
+            divide_options(self._url, self._options)
+        self._begin(Attempts(most=most, seconds=min(seconds, 1e9)))
+        if _is_obstores(self._url) and not offline:
             # Now rather than at the first request: a process forked while another thread imports the module cannot
             # import it.
             import_obstore(self._url)
 
+    #: URLs of objects that the root and the path do not determine, such as signed ones.
+    _exact: Mapping[str, str] = MappingProxyType({})
+
     def _begin(self, attempts: Attempts) -> None:
         # The name of the store in the cache: equal paths at different endpoints are different objects.
         self._key = f"{self._options.get('endpoint', '')}|{self._url}"
-        self._requests = Requests(partial(_connect, self._url, self._options), attempts)
+        self._requests = Requests(self._connect, attempts)
         # Versions that this process has seen, so that a cached object is validated once per process.
         self._versions: dict[str, ObjectInfo] = {}
+
+    def _connect(self) -> Client:
+        """Make the connections of this process."""
+        if self._is_offline:
+            assert self._cache is not None
+            return OfflineClient(self._url, self._key, self._cache)
+        if self._url.startswith("file://"):
+            return FileClient(self._url)
+        if _is_obstores(self._url):
+            return ObstoreClient(self._url, self._options, self._exact)
+        return FsspecClient(self._url, self._options)
 
     @classmethod
     def _of_system(cls, system: Any) -> "RemoteStore":
@@ -120,8 +150,12 @@ class RemoteStore:
         return self._cache
 
     def url_of(self, path: str) -> str:
-        """The URL of an object."""
-        return self._url + path
+        """The URL of an object, which all functions that take a URL accept."""
+        return self._exact.get(path) or url_of(self._url, path)
+
+    def shown(self, path: str) -> str:
+        """The URL of an object for messages: without a signature."""
+        return redacted(self.url_of(path))
 
     # ------------------------------------------------------------------------------------------------------- looking
 
@@ -137,13 +171,16 @@ class RemoteStore:
         """
         expression = compile_pattern(pattern)
         prefix = pattern if expression is None else fixed_prefix(pattern)
+        cache = self._cache
 
         found = self._requests.run(
             lambda client, seconds: sorted(client.list(prefix, seconds=seconds), key=lambda info: info.path)
         )
+        if cache is not None and not self._is_offline:
+            cache._remember_listing(self._key, prefix, found)
         if expression is not None:
-            found = [info for info in found if expression.fullmatch(info.path)]
-        if self._cache is not None:
+            found = matching(pattern, found)
+        if cache is not None:
             self._versions.update((info.path, info) for info in found)
         return found
 
@@ -259,9 +296,22 @@ class RemoteStore:
         """
         _check_path(path)
         self._versions.pop(path, None)
-        return self._requests.run(lambda client, seconds: client.put(path, data, seconds=seconds))
+        etag = self._requests.run(lambda client, seconds: client.put(path, data, seconds=seconds))
+        if self._cache is not None and etag is not None:
+            self._cache._note_written(self._key, ObjectInfo(path, memoryview(data).nbytes, etag), data)
+        return etag
 
     # ------------------------------------------------------------------------------------------ versions and the cache
+
+    def _with_exact(self, exact: Mapping[str, str]) -> "RemoteStore":
+        """The same store, which requests some objects by given URLs."""
+        other = object.__new__(RemoteStore)
+        other.__setstate__(self.__getstate__() | {"_exact": {**self._exact, **exact}})
+        return other
+
+    def _open_stream(self, path: str) -> "io.BufferedReader":
+        """An object as a file that is read from start to end, by one request. Errors are those of ``get``."""
+        return open_stream(self, path)
 
     def _with(self, attempts: Attempts, interruptible: Interruptible) -> "RemoteStore":
         """The same store with the same connections, but other settings for requests."""
@@ -290,7 +340,12 @@ class RemoteStore:
         fetched = self._requests.fetch(path, None, etag)
         if fetched.data is not None:
             return fetched.data
-        return self._requests.fetch_span(path, 0, fetched.size, fetched.etag)
+        try:
+            return self._requests.fetch_span(path, 0, fetched.size, fetched.etag)
+        except RemoteError as error:
+            if not error._ignores_ranges:
+                raise
+            return read_whole(self, path, etag)
 
     def _get_cached(self, cache: "DiskCache", path: str, etag: str | None) -> "Buffer":
         version = self._versions.get(path)
@@ -333,13 +388,24 @@ class RemoteStore:
         return self._unchanged(path, etag, read)
 
     def _read_cached(self, cache: "DiskCache", version: ObjectInfo, start: int, stop: int) -> "Buffer":
-        return cache._read_through(
-            self._key,
-            version,
-            start,
-            stop,
-            lambda first, last: self._requests.fetch_span(version.path, first, last, version.etag),
-        )
+        whole: memoryview | None = None
+
+        def fetch(start: int, stop: int) -> "Buffer":
+            nonlocal whole
+            if whole is None and (stop - start < version.size or version.size > PART):
+                try:
+                    return self._requests.fetch_span(version.path, start, stop, version.etag)
+                except RemoteError as error:
+                    if not error._ignores_ranges:
+                        raise
+                    whole = memoryview(read_whole(self, version.path, version.etag))
+            elif whole is None:  # one plain request, which every server understands
+                whole = memoryview(self._requests.fetch(version.path, None, version.etag).data or b"").cast("B")
+            if len(whole) != version.size:
+                raise self._changed(version.path, f"of {len(whole)} bytes", f"of {version.size}")
+            return whole[start:stop]
+
+        return cache._read_through(self._key, version, start, stop, fetch)
 
     def _unchanged(self, path: str, etag: str | None, read: Callable[[], T]) -> T:
         """Read again if the object was replaced and any version is accepted, or if the known version is outdated."""
@@ -357,7 +423,7 @@ class RemoteStore:
         return self._versions.get(path) or self.head(path)
 
     def _changed(self, path: str, found: str | None, wanted: str) -> RemoteChangedError:
-        url = self.url_of(path)
+        url = self.shown(path)
         return RemoteChangedError(
             f"cannot read {url}: it is version {found}, not {wanted}; rebuild the index",
             url=url,
@@ -365,7 +431,7 @@ class RemoteStore:
         )
 
     def _beyond(self, path: str, start: int, stop: int, size: int) -> RemoteRangeError:
-        url = self.url_of(path)
+        url = self.shown(path)
         return RemoteRangeError(
             f"cannot read bytes {start} to {stop} of {url}: it has only {size}; rebuild the index",
             url=url,
@@ -375,7 +441,8 @@ class RemoteStore:
     # ------------------------------------------------------------------------------------------------- other processes
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: self.__dict__[name] for name in ("_url", "_cache", "_options")}
+        state = {name: self.__dict__[name] for name in ("_url", "_cache", "_options", "_is_offline")}
+        state["_exact"] = dict(self._exact)
         return {**state, "attempts": self._requests.attempts}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -385,15 +452,12 @@ class RemoteStore:
 
     def __repr__(self) -> str:
         # Options may hold credentials.
-        return f"RemoteStore({self._url!r}{'' if self._cache is None else f', cache={self._cache!r}'})"
-
-
-def _connect(url: str, options: Mapping[str, Any]) -> Client:
-    return ObstoreClient(url, options) if _is_obstores(url) else FsspecClient(url, options)
+        cache = "" if self._cache is None else f", cache={self._cache!r}"
+        return f"RemoteStore({redacted(self._url)!r}{cache}{', offline=True' if self._is_offline else ''})"
 
 
 def _is_obstores(url: str) -> bool:
-    return url.partition("://")[0] in OBSTORE_SCHEMES
+    return url.partition("://")[0] in _OBSTORE_SCHEMES
 
 
 def _check_path(path: str) -> None:

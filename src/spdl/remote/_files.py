@@ -1,0 +1,193 @@
+"""Files below a local folder: the one kind of store that needs no library, so that every name of a file works."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from spdl._addresses import local_path, url_of
+
+from ._client import Fetched, NotModified
+from ._errors import RemoteChangedError, RemoteDeniedError, RemoteError, RemoteNotFoundError, RemoteRangeError
+from ._located import ObjectInfo
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = ["FileClient"]
+
+#: Bytes per read of a whole file.
+_CHUNK = 1 << 20
+
+
+class FileClient:
+    """The files below a folder. Their versions are made of inode, modification time and size."""
+
+    #: A file that is being written, beside its later name. Not listed.
+    _PARTIAL = ".spdl-partial-"
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._folder = os.path.join(local_path(url), "")
+
+    def fetch(
+        self,
+        path: str,
+        span: tuple[int, int] | None,
+        *,
+        etag: str | None,
+        unless: str | None,
+        most: int,
+        seconds: float,
+    ) -> Fetched:
+        fetched = self._fetch(path, span, etag, unless, most)
+        if span is not None and span[1] > fetched.size:
+            raise self._beyond(path, span, fetched.size)
+        return fetched
+
+    def fetch_start(self, path: str, count: int, *, etag: str | None, unless: str | None, seconds: float) -> Fetched:
+        return self._fetch(path, (0, count), etag, unless, 0)
+
+    def fetch_whole(self, path: str, most: int, seconds: float) -> "Buffer | None":
+        return self._fetch(path, None, None, None, most).data
+
+    def fetch_range(self, path: str, span: tuple[int, int], seconds: float) -> "Buffer":
+        fetched = self._fetch(path, span, None, None, 0)
+        if span[1] > fetched.size:
+            raise self._beyond(path, span, fetched.size)
+        return fetched.range_data
+
+    def stream(
+        self, path: str, start: int, etag: str | None, seconds: float
+    ) -> tuple[int, str | None, Iterator[memoryview]]:
+        info = self.head(path, seconds=seconds)
+        spans = ((first, min(first + _CHUNK, info.size)) for first in range(start, info.size, _CHUNK))
+        chunks = (self._fetch(path, span, info.etag, None, 0).range_data for span in spans)
+        return info.size, info.etag, map(memoryview, chunks)
+
+    def _fetch(
+        self, path: str, span: tuple[int, int] | None, etag: str | None, unless: str | None, most: int
+    ) -> Fetched:
+        try:
+            descriptor = os.open(self._at(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            try:
+                info = _info_of(path, os.fstat(descriptor))
+                if etag is not None and info.etag != etag:
+                    raise RemoteChangedError(
+                        f"cannot read {self._name(path)}: it no longer has version {etag}",
+                        url=self._name(path),
+                        action="read",
+                    )
+                if unless is not None and info.etag == unless:
+                    raise NotModified
+                if span is None and info.size > most:
+                    return Fetched(None, info.size, info.etag)
+                start, stop = span or (0, info.size)
+                data = _read(descriptor, start, min(stop, info.size))
+                return Fetched(data, info.size, info.etag)
+            finally:
+                os.close(descriptor)
+        except (OSError, ValueError) as exc:
+            raise self._translated(exc, "read", path) from exc
+
+    def head(self, path: str, *, seconds: float) -> ObjectInfo:
+        try:
+            return _info_of(path, os.stat(self._at(path)))
+        except (OSError, ValueError) as exc:
+            raise self._translated(exc, "look at", path) from exc
+
+    def list(self, prefix: str, *, seconds: float) -> Iterator[ObjectInfo]:
+        """All files below a folder; links to folders are followed, but not in circles."""
+        prefix = prefix.strip("/")
+        todo = [(f"{prefix}/" if prefix else "", frozenset[tuple[int, int]]())]
+        while todo:
+            folder, above = todo.pop()
+            try:
+                facts = os.stat(self._folder + folder)
+                if (facts.st_dev, facts.st_ino) in above:
+                    continue
+                with os.scandir(self._folder + folder) as entries:
+                    found = list(entries)
+            except (FileNotFoundError, NotADirectoryError):  # a store has no empty folders
+                continue
+            except OSError as exc:
+                raise self._translated(exc, "list", folder) from exc
+            for entry in found:
+                if entry.is_dir():
+                    todo.append((f"{folder}{entry.name}/", above | {(facts.st_dev, facts.st_ino)}))
+                elif not entry.name.startswith(self._PARTIAL):
+                    with suppress(OSError):  # a broken link, or it was removed in the meantime
+                        status = entry.stat()
+                        if stat.S_ISREG(status.st_mode):
+                            yield _info_of(folder + entry.name, status)
+
+    def put(self, path: str, data: "Buffer", *, seconds: float) -> str | None:
+        try:
+            target = self._at(path)
+            partial = os.path.join(os.path.dirname(target), f"{self._PARTIAL}{os.urandom(8).hex()}")
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            try:
+                with open(partial, "xb") as file:
+                    file.write(data)
+                os.replace(partial, target)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(partial)
+                raise
+            return _info_of(path, os.stat(target)).etag
+        except (OSError, ValueError) as exc:
+            raise self._translated(exc, "write", path) from exc
+
+    def retry_after(self, error: RemoteError) -> float | None:
+        return None
+
+    def _at(self, path: str) -> str:
+        if ".." in path.split("/"):
+            raise ValueError("it is not below the folder of the store")
+        return self._folder + path
+
+    def _name(self, path: str) -> str:
+        return url_of(self._url, path)
+
+    def _beyond(self, path: str, span: tuple[int, int], size: int) -> RemoteRangeError:
+        url = self._name(path)
+        return RemoteRangeError(
+            f"cannot read bytes {span[0]} to {span[1]} of {url}: it has only {size}; rebuild the index",
+            url=url,
+            action="read",
+        )
+
+    def _translated(self, exc: Exception, action: str, path: str) -> RemoteError:
+        kind, advice = RemoteError, ""
+        if isinstance(exc, (FileNotFoundError, NotADirectoryError, IsADirectoryError)):
+            kind, advice = RemoteNotFoundError, "; check the path"
+        elif isinstance(exc, PermissionError):
+            kind, advice = RemoteDeniedError, "; check its permissions"
+        url = self._name(path)
+        reason = getattr(exc, "strerror", None) or str(exc)
+        return kind(f"cannot {action} {url}: {reason}{advice}", url=url, action=action)
+
+
+def _read(descriptor: int, start: int, stop: int) -> bytes:
+    data = os.pread(descriptor, max(stop - start, 0), start)
+    while len(data) < stop - start:  # one read returns at most 2 GiB
+        more = os.pread(descriptor, stop - start - len(data), start + len(data))
+        if not more:
+            raise OSError("it became shorter while it was read")
+        data += more
+    return data
+
+
+def _info_of(path: str, status: os.stat_result) -> ObjectInfo:
+    """Size and version of a file.
+
+    Raises:
+        IsADirectoryError: It is a folder.
+        OSError: It is neither a file nor a folder.
+    """
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError("it is a folder")
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError("it is not a regular file")
+    return ObjectInfo(path, status.st_size, f'"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"')
