@@ -51,7 +51,7 @@ IO_WORDS = tuple(
 )
 # Open to all: `spdl` itself (the version), how anybody reports, what a whole number and a duration are, the error for
 # names that do not exist.
-OPEN = ("spdl", "spdl._reports", "spdl._numbers", "spdl._names", "spdl._extensions")
+OPEN = ("spdl", "spdl._addresses", "spdl._reports", "spdl._numbers", "spdl._names", "spdl._extensions")
 # The longest `of` that fits a module counts for it.
 RULES = [
     # packages
@@ -65,6 +65,7 @@ RULES = [
     ),
     Rule("spdl._reports", allows=()),
     Rule("spdl._numbers", allows=()),
+    Rule("spdl._addresses", allows=()),  # what paths and URLs mean
     Rule("spdl._names", allows=()),
     # Of pipelines, and of child processes, whose errors are those of the pipeline that has them.
     Rule("spdl._errors", allows=()),
@@ -319,6 +320,7 @@ SHARED = {
     ("spdl.pipeline", "spdl._errors"): "its errors",
     ("spdl.pipeline", "spdl._monitor"): "the socket on which pipelines are looked at",
     ("spdl._cli", "spdl._monitor"): "the other end of that socket",
+    ("spdl._cli", "spdl.source._find"): "what its paths stand for",
     ("spdl._cli", f"{P}._observe"): "its screens are made of the parts of a table of statistics",
     ("spdl.debug", f"{P}._monitoring"): "the same report, without a socket",
     ("spdl.pipeline", "spdl._random"): "what an op gets that asks for random numbers",

@@ -3,9 +3,9 @@
 An address is one of these:
 
 - An :class:`os.PathLike` is a local file or folder. It is never a URL, and never expanded.
-- Text with a scheme is a URL. ``http``, ``https`` and ``file`` URLs are percent-encoded (RFC 3986, 2.1): an encoded byte
-  stands for the byte, and what should have been encoded but was not stands for itself. In the other schemes, which are
-  those of object stores and fsspec, everything after the bucket is the name of the object, character by character.
+- Text with a scheme is a URL. ``http``, ``https`` and ``file`` URLs are percent-encoded (RFC 3986, 2.1): an encoded
+  byte stands for the byte, and what should have been encoded but was not stands for itself. In the other schemes, which
+  are those of object stores and fsspec, everything after the bucket is the name of the object, character by character.
 - Any other text is a local path.
 
 Web servers may tell ``a%2Fb`` from ``a/b``, and a query is a part of the name, so such a URL is also kept as it is.
@@ -147,7 +147,7 @@ def local_path(url: str) -> str:
 
 
 def is_plain(path: str) -> bool:
-    """Whether the name of an object has a form that all clients can request: no empty parts, dots, or control characters."""
+    """Whether all clients can request an object with this name: no empty parts, dots, or control characters."""
     parts = path.split("/")
     return not ("" in parts or "." in parts or ".." in parts or _CONTROL.search(path)) and _is_utf_8(path)
 

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from spdl._addresses import Address, parse_address, redacted, url_of
 from spdl._cli._exits import CommandError, ExitCode
 from spdl.remote import RemoteError, RemoteNotFoundError, RemoteStore
+from spdl.source._find import expand_names
 
 __all__ = ["Found", "find_images"]
 
@@ -54,7 +56,7 @@ def find_images(paths: Iterable[Path | str]) -> Found:
     Raises:
         CommandError: A path is missing or cannot be read (``PATH_UNREADABLE``), or there is no image (``NO_IMAGES``).
     """
-    paths = tuple(paths)
+    paths = tuple(each for path in paths for each in _expanded(path))
     images: list[str] = []
     unsupported: Counter[str] = Counter()
 
@@ -81,7 +83,7 @@ def find_images(paths: Iterable[Path | str]) -> Found:
                 ExitCode.PATH_UNREADABLE,
             )
     if not images:
-        where = ", ".join(repr(str(path)) for path in paths)
+        where = ", ".join(repr(redacted(str(path))) for path in paths)
         other = f"; ignored: {describe_unsupported(unsupported)}" if unsupported else ""
         raise CommandError(
             f"no image found in {where}; looked for {', '.join(sorted(LOADABLE))}, with all subfolders{other}",
@@ -90,29 +92,50 @@ def find_images(paths: Iterable[Path | str]) -> Found:
     return Found(tuple(images), dict(unsupported))
 
 
+def _expanded(path: Path | str) -> list[Path | str]:
+    """The files and folders that a local path stands for, if it does not exist itself."""
+    if isinstance(path, str) or path.exists():
+        return [path]
+    try:
+        return [Path(each) for each in expand_names(Address("", str(path)))]
+    except FileNotFoundError:
+        return [path]
+
+
 def _find_remote(url: str) -> Iterator[tuple[str, bool]]:
     """Yield the URLs of the objects at or below a URL, and whether each is the given URL itself.
 
     A web server cannot list its files, so its URL is used as given.
     """
-    scheme, _, rest = url.partition("://")
-    bucket, _, path = rest.partition("/")
-    if scheme in ("http", "https"):
-        yield url, True
-        return
-    store = RemoteStore(f"{scheme}://{bucket}/")
     try:
-        if os.path.splitext(path)[1].lower() in LOADABLE | KNOWN and not set("*?[") & set(path):
-            store.head(path)
-            yield url, True
+        address = parse_address(url)
+        if address.root.startswith(("http://", "https://")):
+            for each in expand_names(address):
+                yield address.exact or url_of(address.root, each), True
             return
-        found = store.list(path)
-    except RemoteNotFoundError as exc:
-        raise CommandError(f"cannot load {url!r}: {exc}", ExitCode.PATH_UNREADABLE) from exc
+        store = RemoteStore(address.root)
+        for each in expand_names(address):
+            if os.path.splitext(each)[1].lower() in LOADABLE | KNOWN and _is_object(store, each):
+                yield store.url_of(each), True
+            else:
+                yield from ((store.url_of(info.path), False) for info in store.list(each))
     except (RemoteError, ValueError) as exc:
-        raise CommandError(f"cannot load {url!r}: {exc}", ExitCode.PATH_UNREADABLE) from exc
-    for info in found:
-        yield store.url_of(info.path), False
+        raise CommandError(f"cannot load {redacted(url)!r}: {exc}", ExitCode.PATH_UNREADABLE) from exc
+
+
+def _is_object(store: RemoteStore, path: str) -> bool:
+    """Whether there is an object with this name.
+
+    Raises:
+        RemoteNotFoundError: There is not, and the name is no pattern.
+    """
+    try:
+        store.head(path)
+    except RemoteNotFoundError:
+        if set("*?[") & set(path):
+            return False
+        raise
+    return True
 
 
 def describe_unsupported(unsupported: dict[str, int]) -> str:

@@ -7,11 +7,12 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import spdl.io
+from spdl._addresses import redacted
 from spdl._cli._exits import CommandError, ExitCode
 from spdl._cli._find import Found, find_images
 from spdl._cli._load_options import LoadOptions
@@ -52,11 +53,17 @@ class LoadBatch:
         except spdl.io.BatchLoadError as error:
             if len(error.failures) != len(paths):  # the images are not the cause
                 raise
-            return Batch(0, 0, tuple((paths[failed.index], one_line(failed.error)) for failed in error.failures))
-        failures = tuple((paths[failed.index], one_line(failed.error)) for failed in buffer.failures)
+            return Batch(
+                0, 0, tuple((redacted(paths[failed.index]), one_line(failed.error)) for failed in error.failures)
+            )
+        failures = tuple((redacted(paths[failed.index]), one_line(failed.error)) for failed in buffer.failures)
         num_images = len(paths) - len(failures)
         channels = 1 if self.pix_fmt == "gray" else 3
         return Batch(num_images, num_images * self.width * self.height * channels, failures)
+
+
+def _described(failures: Iterable[spdl.io.LoadFailure], paths: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    return tuple((redacted(paths[failed.index]), one_line(failed.error)) for failed in failures)
 
 
 class EpochBatches(Aggregator[tuple[int, str], list[str]]):
@@ -91,7 +98,7 @@ def load(options: LoadOptions) -> ExitCode:
     """
     if not options.quiet:
         for url in (path for path in options.paths if isinstance(path, str)):  # a large bucket takes a while
-            print(f"spdl load: looking for images in {url}", file=sys.stderr, flush=True)
+            print(f"spdl load: looking for images in {redacted(url)}", file=sys.stderr, flush=True)
     found = find_images(options.paths)
     progress = Progress(None if options.quiet else sys.stderr, len(found.images) * options.epochs)
     with _warnings_shown(progress):

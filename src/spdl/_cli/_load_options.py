@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spdl._addresses import is_url, local_path
+
 if TYPE_CHECKING:
     SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # argparse has no public name for it
 
@@ -111,7 +113,9 @@ def add_parser(commands: "SubParsers") -> None:
 
 def path_or_url(text: str) -> Path | str:
     """Convert to ``Path``, except URLs, which stay text because ``Path`` would merge their double slash."""
-    return text if re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+://", text) else Path(text)
+    if not is_url(text):
+        return Path(text)
+    return Path(local_path(text)) if text.startswith("file://") else text
 
 
 def _positive(text: str) -> int:

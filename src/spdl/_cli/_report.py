@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 
 from spdl import __version__
+from spdl._addresses import redacted
 from spdl._cli._exits import ExitCode
 from spdl._cli._find import Found, describe_unsupported
 from spdl._cli._load_options import LoadOptions
@@ -71,7 +72,7 @@ def as_json(outcome: Outcome) -> str:
             "version": __version__,
             "status": _STATUS[outcome.code],
             "exit_code": int(outcome.code),
-            "paths": [printable(str(path)) for path in options.paths],
+            "paths": [printable(redacted(str(path))) for path in options.paths],
             "batch_size": options.batch_size,
             "width": options.width,
             "height": options.height,

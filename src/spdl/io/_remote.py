@@ -8,11 +8,15 @@ converted to such objects.
 """
 
 import io
+import os
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from spdl._addresses import redacted
 
 from ._errors import MediaError
 from ._types import LoadFailure, Source
@@ -22,8 +26,16 @@ if TYPE_CHECKING:
 
     from ._types import SupportsBlocks
 
-#: URL schemes that FFmpeg does not support. FFmpeg handles all others, including HTTP.
-_SCHEMES = ("s3://", "s3a://", "gs://", "az://", "azure://", "adl://", "abfs://", "abfss://")
+#: Protocols of FFmpeg that have URLs. Schemes that FFmpeg does not have are read by ``spdl.remote``.
+_OF_FFMPEG = frozenset(
+    (
+        *("amqp", "async", "cache", "concat", "concatf", "crypto", "data", "fd", "ffrtmpcrypt", "ffrtmphttp", "file"),
+        *("ftp", "gopher", "gophers", "hls", "http", "httpproxy", "https", "icecast", "ipfs", "ipns", "md5", "mmsh"),
+        *("mmst", "pipe", "prompeg", "rist", "rtmp", "rtmpe", "rtmps", "rtmpt", "rtmpte", "rtmpts", "rtp", "rtsp"),
+        *("sctp", "sdp", "sftp", "smb", "srt", "srtp", "subfile", "tcp", "tee", "tls", "udp", "udplite", "unix", "zmq"),
+    )
+)
+_URL = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]*)://")
 #: Minimum number of threads that fetch the sources of a batch, even if fewer decode it: they wait for the network.
 _FETCHING_THREADS = 8
 
@@ -31,8 +43,20 @@ _FETCHING_THREADS = 8
 def is_remote(source: object) -> bool:
     """Whether a source is in an object store."""
     if isinstance(source, str):
-        return source.startswith(_SCHEMES)
+        return _is_remote_url(source)
     return hasattr(type(source), "__spdl_fetch__") or (hasattr(source, "fs") and _has_ranges(source))
+
+
+def _is_remote_url(text: str) -> bool:
+    match = _URL.match(text)
+    return match is not None and match[1].lower() not in _OF_FFMPEG and not os.path.exists(text)
+
+
+def named(source: Any, name: str | None) -> str | None:
+    """The name of a source in messages: of a URL without its query, which may be a signature."""
+    if name is None and type(source) is str and "?" in source and source.startswith(("http://", "https://")):
+        return redacted(source)
+    return name
 
 
 def _has_ranges(file: Any) -> bool:
@@ -142,13 +166,13 @@ def fetch_all(
     remote = [
         index
         for index, source in enumerate(sources)
-        if (source.startswith(_SCHEMES) if type(source) is str else is_remote(source))  # saves a call for each path
+        if (":" in source and _is_remote_url(source) if type(source) is str else is_remote(source))  # the usual path
     ]
+    names = {index: name for index, each in enumerate(sources) if (name := named(each, None)) is not None}
     if not remote:
-        return Fetched(sources, {}, {})
+        return Fetched(sources, names, {})
     outcomes = _fetch_several([sources[index] for index in remote], max(num_threads, _FETCHING_THREADS), fetch)
     fetched: list[Any] = list(sources)
-    names: dict[int, str] = {}
     errors: dict[int, Exception] = {}
     for index, outcome in zip(remote, outcomes, strict=True):
         if isinstance(outcome, Exception):

@@ -6,7 +6,9 @@ import stat
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ._remote import fetch, has_blocks, is_remote, located, open_blocks
+from spdl._addresses import local_path, web_url
+
+from ._remote import fetch, has_blocks, is_remote, located, named, open_blocks
 from ._types import Source
 
 if TYPE_CHECKING:
@@ -25,7 +27,9 @@ def as_native_sources(sources: "Iterable[Source]") -> "list[str | Buffer | NDArr
     """
     ready = _READY
     return [
-        source if type(source) in ready else as_native_source(source)  # type: ignore[misc]  # its type is in `ready`
+        source  # type: ignore[misc]  # its type is in `ready`
+        if type(source) in ready and not (type(source) is str and "://" in source)
+        else as_native_source(source)
         for source in sources
     ]
 
@@ -38,7 +42,9 @@ def as_native_source(source: Source) -> "str | Buffer | NDArray[np.uint8]":
     Raises:
         TypeError: ``source`` is neither a path, a buffer nor a binary file object. Native code checks buffers.
     """
-    if isinstance(source, (str, bytes, bytearray, memoryview)):  # a union would be built at each call
+    if isinstance(source, str):
+        return _as_native_text(source) if "://" in source else source
+    if isinstance(source, (bytes, bytearray, memoryview)):  # a union would be built at each call
         return source
     # Same check as `isinstance(source, os.PathLike)`, which takes as long as the rest of the function.
     as_path = getattr(type(source), "__fspath__", None)
@@ -66,6 +72,13 @@ def as_native_source(source: Source) -> "str | Buffer | NDArray[np.uint8]":
     return source  # type: ignore[return-value]  # not a path
 
 
+def _as_native_text(text: str) -> str:
+    """A URL as native code takes it: the path of a ``file`` URL, and web URLs percent-encoded."""
+    if text.startswith("file://"):
+        return os.path.join(".", local_path(text))
+    return web_url(text) if text.startswith(("http://", "https://")) and not os.path.exists(text) else text
+
+
 def open_source(source: Source, name: str | None) -> "tuple[str | Buffer | NDArray[np.uint8], str | None]":
     """Return the source for native code, fetched if it is in an object store, and its name for messages.
 
@@ -75,14 +88,14 @@ def open_source(source: Source, name: str | None) -> "tuple[str | Buffer | NDArr
     """
     if is_remote(source):
         return fetch(source), str(located(source)) if name is None else name
-    return as_native_source(source), name
+    return as_native_source(source), named(source, name)
 
 
 def open_media(source: Source, name: str | None) -> "tuple[Any, str | None]":
     """Same as ``open_source``, but a large object becomes an object from which native code reads blocks."""
     if is_remote(source):
         return open_blocks(source), str(located(source)) if name is None else name
-    return as_native_source(source), name
+    return as_native_source(source), named(source, name)
 
 
 def _content_of(file: Any) -> "str | Buffer":

@@ -112,7 +112,9 @@ class Attempts:
             kind, text = type(error), f"{error} (after {count}); the limit was attempts={self.most}"
         elif asked:
             kind = type(error)
-            text = f"{error} (after {count}); the server asks to wait {asked:.3g} s, and the limit is {self.seconds:g} s"
+            text = (
+                f"{error} (after {count}); the server asks to wait {asked:.3g} s, and the limit is {self.seconds:g} s"
+            )
         else:
             kind = RemoteTimeoutError
             text = f"{error} (after {self.seconds:g} s and {count}); the limit was timeout={self.seconds:g}"

@@ -25,7 +25,13 @@ _OF_URL = ("endpoint", "endpoint_url", "virtual_hosted_style_request", "bucket",
 
 
 def ask_for_names(
-    library: Any, store: Any, bucket: str, folder: str, options: Mapping[str, Any], read: Callable[[str], bytes], url: str
+    library: Any,
+    store: Any,
+    bucket: str,
+    folder: str,
+    options: Mapping[str, Any],
+    read: Callable[[str], bytes],
+    url: str,
 ) -> list[ObjectInfo]:
     """The objects below a folder whose keys obstore can request. The others are counted in a warning.
 

@@ -4,9 +4,9 @@ import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from spdl._addresses import parse_address, redacted, root_of
+from spdl._addresses import Address, parse_address, redacted, root_of
 
 from ._errors import RemoteError
 from ._store import RemoteStore
@@ -21,7 +21,7 @@ __all__ = ["RemoteObject"]
 
 @dataclass(frozen=True, slots=True)
 class RemoteObject:
-    """An object of a store. The functions of ``spdl.io`` take it as a source; ``str`` of it is its URL, without a query.
+    """An object of a store. The functions of ``spdl.io`` take it as a source; ``str`` is its URL without a query.
 
     Attributes:
         store: Where it is.
@@ -41,17 +41,22 @@ class RemoteObject:
             RemoteError: It names no object.
             ValueError: It is a command, or a ``file`` URL of another machine.
         """
-        root, path, exact, _ = parse_address(url)
-        if not root:  # a local file
-            folder, name = os.path.split(os.path.abspath(path))
-            return cls(_store_at(root_of(Path(folder))), name)
-        if exact is None and (not path.strip("/") or path.endswith("/")):
+        address = parse_address(url)
+        if address.root and address.exact is None and (not address.path.strip("/") or address.path.endswith("/")):
             raise RemoteError(
                 f"cannot read {redacted(str(url))!r}: it names no object; write a URL such as s3://BUCKET/PATH",
                 url=redacted(str(url)),
                 action="read",
             )
-        return cls(_store_at(root, exact and (path, exact)), path)
+        return cls._at(address)
+
+    @classmethod
+    def _at(cls, address: Address) -> "RemoteObject":
+        root, path, exact, _ = address
+        if not root:  # a local file
+            folder, name = os.path.split(os.path.abspath(path))
+            return cls(_store_at(root_of(Path(folder))), name)
+        return cls(_store_at(root, None if exact is None else (path, exact)), path)
 
     @classmethod
     def _of_file(cls, file: Any) -> "RemoteObject":
@@ -66,6 +71,10 @@ class RemoteObject:
     def read(self) -> bytes:
         """The whole object. Errors are those of ``RemoteStore.get``."""
         return self.store.get(self.path, etag=self.etag)
+
+    def _open_stream(self) -> "BinaryIO":
+        """A file that is read from start to end, by one request."""
+        return self.store._open_stream(self.path)
 
     def __spdl_fetch__(self) -> "Buffer":
         """The whole object as ``spdl.io`` reads it: without a copy."""

@@ -1,7 +1,6 @@
 """Requests by obstore, whose calls release the GIL. Converts its errors to those of this package."""
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -11,17 +10,15 @@ from spdl._addresses import is_plain, redacted, url_of
 from ._client import Fetched, NotModified
 from ._errors import (
     RemoteChangedError,
-    RemoteDeniedError,
     RemoteError,
-    RemoteNotFoundError,
     RemoteRangeError,
     RemoteThrottledError,
-    RemoteTimeoutError,
     RemoteUnavailableError,
 )
 from ._library import load_obstore
 from ._listing import ask_for_names, report_unnamed
 from ._located import ObjectInfo
+from ._obstore_errors import ADVICE, kind_of, raise_unless_failure, short
 from ._options import divide_options
 from ._retry_after import ask_retry_after
 
@@ -30,26 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ObstoreClient"]
 
-_STATUS = re.compile(r"status code: (\d{3})")
-_ADVICE = {
-    RemoteNotFoundError: "check the path",
-    RemoteDeniedError: "check the credentials (options, or the environment variables of the provider's tools); a public"
-    " bucket needs options={'skip_signature': True}",
-    RemoteThrottledError: "use fewer threads, or a larger timeout",
-    RemoteTimeoutError: "check the network, or use a larger timeout",
-    RemoteUnavailableError: "check the network and the endpoint",
-}
-# Without other credentials, obstore asks for the machine's own, if the machine belongs to the provider.
-_NO_CREDENTIALS = r"169\.254\.169\.254|metadata\.google|[Cc]redential"
-# The local file system and broken connections have no HTTP status.
-_WORDS: tuple[tuple[str, type[RemoteError]], ...] = (
-    (r"[Rr]ange was invalid|[Ii]nvalid range", RemoteRangeError),
-    (r"SlowDown|TooManyRequests|reduce your request rate", RemoteThrottledError),
-    (r"Permission denied|os error 13\b", RemoteDeniedError),
-    (r"No such file|os error 2\b", RemoteNotFoundError),
-    (r"TimedOut|kind: Timeout|timed out", RemoteTimeoutError),
-    (r"error sending request|body error|error decoding response|connection|Connect", RemoteUnavailableError),
-)
 #: Longer than any request.
 _NEVER = "30days"
 #: Bytes per step of a request for a whole object.
@@ -137,8 +114,8 @@ class ObstoreClient:
             data = result.bytes()
         except (RemoteError, NotModified):
             raise
-        # obstore's own classes, which differ between copies of the module; a panic is no Exception
-        except BaseException as exc:
+        # obstore's own classes differ between copies of the module, and a panic is no Exception
+        except BaseException as exc:  # noqa: BLE001
             raise self._translated(exc, "read", path, etag) from self._cause(exc, path)
         expected = size if span is None else min(span[1], size) - span[0]
         if len(data) != expected:
@@ -152,7 +129,7 @@ class ObstoreClient:
             if size > most:
                 return None
             data: Buffer = result.bytes()
-        except BaseException as exc:  # see fetch
+        except BaseException as exc:  # noqa: BLE001  # see fetch
             raise self._translated(exc, "read", path) from self._cause(exc, path)
         if len(data) != size:  # type: ignore[arg-type]  # obstore's buffers have a length
             raise self._incomplete(path, len(data), size)  # type: ignore[arg-type]
@@ -163,7 +140,7 @@ class ObstoreClient:
         try:
             store, name = self._at(path, seconds)
             data: Buffer = self._library.get_range(store, name, start=start, end=stop)
-        except BaseException as exc:  # see fetch
+        except BaseException as exc:  # noqa: BLE001  # see fetch
             raise self._translated(exc, "read", path) from self._cause(exc, path)
         if len(data) == stop - start:  # type: ignore[arg-type]  # obstore's buffers have a length
             return data
@@ -185,7 +162,7 @@ class ObstoreClient:
                 raise RemoteChangedError(
                     f"cannot read {self._name(path)}: it is version {meta['e_tag']}, not {etag}", url=self._name(path)
                 )
-        except BaseException as exc:  # see fetch
+        except BaseException as exc:  # noqa: BLE001  # see fetch
             raise self._translated(exc, "read", path, etag) from self._cause(exc, path)
         return meta["size"], meta["e_tag"], self._chunks(result, path)
 
@@ -195,13 +172,13 @@ class ObstoreClient:
                 yield memoryview(chunk)
         except GeneratorExit:
             raise
-        except BaseException as exc:  # see fetch
+        except BaseException as exc:  # noqa: BLE001  # see fetch
             raise self._translated(exc, "read", path) from self._cause(exc, path)
 
     def head(self, path: str, *, seconds: float) -> ObjectInfo:
         try:
             meta = self._library.head(*self._at(path, seconds))
-        except BaseException as exc:  # see fetch
+        except BaseException as exc:  # noqa: BLE001  # see fetch
             raise self._translated(exc, "look at", path) from self._cause(exc, path)
         return ObjectInfo(path, meta["size"], meta["e_tag"])
 
@@ -213,7 +190,7 @@ class ObstoreClient:
             for page in self._library.list(self._store_for(seconds), folder or None, chunk_size=1000):
                 found += [ObjectInfo(meta["path"], meta["size"], self._as_answered(meta["e_tag"])) for meta in page]
             is_complete = not any(info.size == 0 for info in found)  # an empty one may be the mark of a folder
-        except BaseException as exc:  # see fetch
+        except BaseException as exc:  # noqa: BLE001  # see fetch
             is_complete = False
             if type(exc).__name__ != "InvalidPathError" or not self._can_ask_for_names():
                 raise self._translated(exc, "list", prefix) from self._cause(exc, prefix)
@@ -227,7 +204,7 @@ class ObstoreClient:
     def put(self, path: str, data: "Buffer", *, seconds: float) -> str | None:
         try:
             result = self._library.put(*self._at(path, seconds), data)
-        except BaseException as exc:  # see fetch
+        except BaseException as exc:  # noqa: BLE001  # see fetch
             raise self._translated(exc, "write", path) from self._cause(exc, path)
         etag: str | None = result["e_tag"]
         return etag
@@ -274,8 +251,8 @@ class ObstoreClient:
                 # With a slash at the end, paths on web servers would begin with two.
                 store = self._library._store.from_url(self._base.rstrip("/"), **self._words(power), **self._options)
             except BaseException as exc:  # see fetch
-                _raise_unless_failure(exc)
-                reason = redacted(_short(exc))
+                raise_unless_failure(exc)
+                reason = redacted(short(exc))
                 if "Account must be specified" in reason:
                     reason += ": options={'account_name': ...}, or the environment variable AZURE_STORAGE_ACCOUNT_NAME"
                 raise RemoteError(f"cannot open {self._url!r}: {reason}", url=self._url, action="open") from exc
@@ -304,8 +281,10 @@ class ObstoreClient:
             return bytes(self._library.get(self._exact_store(url, seconds), "").bytes())
 
         try:
-            return ask_for_names(self._library, self._store_for(seconds), bucket, folder, self._options, read, self._url)
-        except BaseException as exc:  # see fetch
+            return ask_for_names(
+                self._library, self._store_for(seconds), bucket, folder, self._options, read, self._url
+            )
+        except BaseException as exc:  # noqa: BLE001  # see fetch
             raise self._translated(exc, "list", folder[len(self._prefix) :]) from None  # it has a signed URL
 
     def _without_marks(self, found: Any, seconds: float) -> Any:
@@ -317,8 +296,8 @@ class ObstoreClient:
                     self._library.head(self._store_for(seconds), info.path)
                 except FileNotFoundError:
                     marks.add(info.path)
-                except BaseException as exc:  # see fetch
-                    _raise_unless_failure(exc)
+                except BaseException as exc:  # noqa: BLE001  # see fetch
+                    raise_unless_failure(exc)
         report_unnamed(self._url, [f"{path}/" for path in sorted(marks)])
         return [info for info in found if info.size or info.path not in marks]
 
@@ -332,8 +311,8 @@ class ObstoreClient:
             else:
                 url = self._library.sign(*self._signed(path))
             return ask_retry_after(url)
-        except BaseException as exc:  # see fetch
-            _raise_unless_failure(exc)
+        except BaseException as exc:  # noqa: BLE001  # see fetch
+            raise_unless_failure(exc)
             return None
 
     def _signed(self, path: str) -> tuple[Any, str, str, timedelta]:
@@ -355,17 +334,17 @@ class ObstoreClient:
     def _translated(self, exc: BaseException, action: str, path: str, etag: str | None = None) -> Exception:
         if isinstance(exc, RemoteError):
             return exc
-        _raise_unless_failure(exc)
+        raise_unless_failure(exc)
         name = type(exc).__name__
         if name == "NotModifiedError":
             return NotModified()
         text = str(exc)
-        kind = _kind_of(exc, name, text)
+        kind = kind_of(exc, name, text)
         url = self._name(path)
-        reason = redacted(_short(exc))
+        reason = redacted(short(exc))
         if kind is RemoteChangedError:
             reason = f"it no longer has version {etag}"
-        advice = _ADVICE.get(kind)
+        advice = ADVICE.get(kind)
         if name == "NotSupportedError" and "Range" in text:
             advice = "the server sends whole objects only: read them with get(), or through a cache"
         elif name == "GenericError" and "PROPFIND" in text:
@@ -381,56 +360,3 @@ class ObstoreClient:
 def _power_of(seconds: float) -> tuple[int, bool]:
     """The binary logarithm of a limit, and whether it is for each part of an answer instead of all of it: negative."""
     return math.floor(math.log2(max(abs(seconds), 0.001))), seconds < 0
-
-
-def _raise_unless_failure(exc: BaseException) -> None:
-    """Raise an exception that is no failure of a request, such as Ctrl-C. A panic of Rust is one."""
-    if not isinstance(exc, Exception) and type(exc).__name__ != "PanicException":
-        raise exc
-
-
-def _kind_of(exc: BaseException, name: str, text: str) -> type[RemoteError]:
-    if isinstance(exc, FileNotFoundError):
-        return RemoteNotFoundError
-    by_name: dict[str, type[RemoteError]] = {
-        "PermissionDeniedError": RemoteDeniedError,
-        "UnauthenticatedError": RemoteDeniedError,
-        "PreconditionError": RemoteChangedError,
-        "NotSupportedError": RemoteError,
-        "InvalidPathError": RemoteError,
-        "UnknownConfigurationKeyError": RemoteError,
-    }
-    if name in by_name:
-        return by_name[name]
-    match = _STATUS.search(text)
-    if re.search(_NO_CREDENTIALS, text):
-        return RemoteDeniedError
-    if match is not None:
-        status = int(match[1])
-        if status in (401, 403):
-            return RemoteDeniedError
-        if status == 404:  # of a bucket
-            return RemoteNotFoundError
-        if status in (429, 503):
-            return RemoteThrottledError
-        if status == 416:
-            return RemoteRangeError
-        if status in (408, 504):
-            return RemoteTimeoutError
-        return RemoteUnavailableError if status >= 500 else RemoteError
-    return next((kind for words, kind in _WORDS if re.search(words, text)), RemoteError)
-
-
-def _short(exc: BaseException) -> str:
-    """obstore's message, without the dump of its state."""
-    text = str(exc).partition("\n\nDebug source")[0]
-    text = " ".join(text.split())
-    match = re.search(r"Error performing \w+ \S+ in \S+ - (.*)", text)
-    text = match[1] if match is not None else text
-    text = text.replace("Server returned non-2xx status code: ", "").rstrip(":")
-    # The stores answer in XML: <Code>NoSuchKey</Code><Message>The specified key does not exist.</Message>
-    match = re.search(r"^(.*?)(?:: )?<.*?<Code>([^<]*)</Code>(?:.*?<Message>([^<]*)</Message>)?", text)
-    if match is not None:
-        said = (match[3] or "").partition(" RequestId:")[0]  # Azure's
-        text = f"{match[1]} ({match[2]}{f': {said}' if said else ''})"
-    return text if len(text) <= 300 else text[:297] + "..."

@@ -93,8 +93,8 @@ class OfflineClient:
     def _missing(self, action: str, path: str) -> RemoteOfflineError:
         url = self._name(path)
         return RemoteOfflineError(
-            f"cannot {action} {url}: it is not in the cache {self._cache.path!r}, and the store is offline; read it once"
-            " without offline=True",
+            f"cannot {action} {url}: it is not in the cache {self._cache.path!r}, and the store is offline;"
+            " read it once without offline=True",
             url=url,
             action=action,
         )

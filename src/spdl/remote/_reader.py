@@ -1,8 +1,11 @@
-"""An object as a file."""
+"""An object as a file: read by ranges, or from start to end by one request, which every server understands."""
 
 import io
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ._client import Client
+from ._errors import RemoteChangedError, RemoteError, RemoteUnavailableError
 from ._located import Located, ObjectInfo
 
 if TYPE_CHECKING:
@@ -11,8 +14,10 @@ if TYPE_CHECKING:
 
     from ._store import RemoteStore
 
-__all__ = ["open_reader"]
+__all__ = ["open_reader", "open_stream", "read_whole"]
 
+#: Bytes of the buffer from which small reads of a stream are served.
+_BUFFER = 1 << 20
 #: Bytes per request: small enough for random access, large enough for sequential reading.
 _BLOCK = 1024 * 1024
 
@@ -58,3 +63,95 @@ class _Reader(io.RawIOBase):
 def open_reader(store: "RemoteStore", info: ObjectInfo) -> io.BufferedReader:
     """Return a buffered file of that version of an object."""
     return io.BufferedReader(_Reader(store, info), _BLOCK)
+
+
+class _Stream(io.RawIOBase):
+    """The bytes of one version of an object. If the connection breaks, a new request continues where it broke."""
+
+    def __init__(self, store: "RemoteStore", path: str, etag: str | None) -> None:
+        self._store, self._path, self._etag = store, path, etag
+        self._chunks: Iterator[memoryview] | None = None
+        self._size: int | None = None
+        self._position = 0  # of the first byte that is not in `_chunk`
+        self._chunk = memoryview(b"")
+        self.name = str(store.shown(path))
+        self._fill()  # what is missing is reported now
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        view = memoryview(buffer).cast("B")
+        if not self._chunk and len(view):
+            self._fill()
+        count = min(len(view), len(self._chunk))
+        view[:count] = self._chunk[:count]
+        self._chunk = self._chunk[count:]
+        return count
+
+    def close(self) -> None:
+        self._chunks = None  # ends the request
+        super().close()
+
+    def _fill(self) -> None:
+        if self._position != self._size:
+            self._chunk = self._store._requests.run_long(self._next)
+            self._position += len(self._chunk)
+
+    def _next(self, client: Client, seconds: float) -> memoryview:
+        """The next bytes, of this request or a new one."""
+        try:
+            chunks = self._chunks
+            if chunks is None:
+                chunks = self._chunks = self._open(client, seconds)
+            chunk = next(chunks, None)
+            if chunk is None and self._position != self._size:
+                raise RemoteUnavailableError(
+                    f"cannot read {self.name}: the answer ended after {self._position} of {self._size} bytes",
+                    url=self.name,
+                    action="read",
+                )
+        except BaseException:
+            self._chunks = None
+            raise
+        return memoryview(b"") if chunk is None else chunk
+
+    def _open(self, client: Client, seconds: float) -> Iterator[memoryview]:
+        start = self._position
+        try:
+            size, etag, chunks = client.stream(self._path, start, self._etag, seconds)
+        except RemoteError as error:
+            if not error._ignores_ranges:
+                raise
+            # Read the first part once more.
+            size, etag, chunks = client.stream(self._path, 0, self._etag, seconds)
+            chunks = _skipped(chunks, start)
+        if self._size is None:
+            self._size, self._etag = size, etag or self._etag
+        elif size != self._size:
+            raise RemoteChangedError(
+                f"cannot read {self.name}: it had {self._size} bytes and has {size}", url=self.name, action="read"
+            )
+        return chunks
+
+
+def _skipped(chunks: Iterator[memoryview], count: int) -> Iterator[memoryview]:
+    for chunk in chunks:
+        if count < len(chunk):
+            yield chunk[count:]
+        count = max(count - len(chunk), 0)
+
+
+def open_stream(store: "RemoteStore", path: str, etag: str | None = None) -> io.BufferedReader:
+    """Open an object as a file that can only be read from start to end.
+
+    Raises:
+        RemoteError: As for ``RemoteStore.get``.
+    """
+    return io.BufferedReader(_Stream(store, path, etag), _BUFFER)
+
+
+def read_whole(store: "RemoteStore", path: str, etag: str | None = None) -> bytes:
+    """The bytes of an object of any size, by one request."""
+    with _Stream(store, path, etag) as stream:
+        return stream.readall() or b""

@@ -22,9 +22,8 @@ from ._offline import OfflineClient
 from ._options import divide_options
 from ._patterns import compile_pattern, fixed_prefix, matching
 from ._ranges import coalesce
-from ._reader import open_reader
+from ._reader import open_reader, open_stream, read_whole
 from ._requests import PART, Requests
-from ._stream import open_stream, read_whole
 
 if TYPE_CHECKING:
     import io

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from glob import escape
 from typing import Final, Generic, TypeVar, overload
 
+from spdl._addresses import redacted
+
 from ._stores import RangeStore
-from ._urls import is_url, store_of
+from ._urls import place_of
 
 __all__ = ["IMAGE_EXTENSIONS", "ImageFolder"]
 
@@ -83,17 +86,18 @@ class ImageFolder(Sequence[tuple[T, int]], Generic[T]):
     ) -> None:
         if isinstance(root, RangeStore):
             raise TypeError(f"root must be a folder, got {root!r}; give the store by name: ImageFolder('', store=...)")
-        self._root = os.fspath(root)
+        self._root = redacted(os.fspath(root))
         self._load = load
         self._extensions = _as_extensions(extensions)
         if store is not None:
-            found, broken = _find_stored(self._root, self._extensions, store)
-        elif is_url(self._root):
-            remote, (folder,) = store_of([self._root])
-            found, broken = _find_stored(folder, self._extensions, remote)
-            found = {name: [remote.url_of(path) for path in paths] for name, paths in found.items()}
+            found, broken = _find_stored(os.fspath(root), self._extensions, store)
         else:
-            found, broken = _find(self._root, self._extensions)
+            remote, (address,) = place_of([root])
+            if remote is None:
+                found, broken = _find(address.path, self._extensions)
+            else:
+                found, broken = _find_stored(address.path, self._extensions, remote)
+                found = {name: [remote.url_of(path) for path in paths] for name, paths in found.items()}
         if broken:
             raise ValueError(
                 f"{len(broken)} links below {self._root!r} are broken: {_some(broken)}. Remove them, or mount their "
@@ -233,7 +237,7 @@ def _find_stored(root: str, extensions: tuple[str, ...], store: RangeStore) -> t
     """The images of each class in a store. Stores have no links and no empty folders."""
     prefix = root.rstrip("/") + "/" if root.strip("/") else ""
     found: dict[str, list[str]] = {}
-    for info in store.list(f"{prefix}**/*"):
+    for info in store.list(f"{escape(prefix)}**/*"):
         name, slash, rest = info.path.removeprefix(prefix).partition("/")
         if slash and not any(part.startswith(".") for part in (name, *rest.split("/"))):
             own = found.setdefault(name, [])

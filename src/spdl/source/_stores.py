@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Sequence
+from glob import escape
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from ._errors import StaleIndexError
 
-__all__ = ["FilePart", "LocalFiles", "Located", "RangeStore", "StoredFile", "list_named", "write_whole"]
+__all__ = [
+    "FilePart",
+    "LocalFiles",
+    "Located",
+    "RangeStore",
+    "StoreFolders",
+    "StoredFile",
+    "as_stored",
+    "list_named",
+    "write_whole",
+]
 
 #: Number of local files that each :class:`LocalFiles` keeps open between reads.
 _MAX_OPEN: Final = 64
-_WILDCARD: Final = re.compile(r"[*?\[]")
 
 
 class Located(Protocol):
@@ -183,45 +192,69 @@ class _OpenFile:
             _close(self.number)
 
 
-def list_named(store: RangeStore, patterns: Sequence[str]) -> list[StoredFile]:
-    """Look up the objects for patterns and names, in this order, each once.
+class StoreFolders:
+    """Looks up objects by name: with one request per folder, not one per object."""
+
+    def __init__(self, store: RangeStore) -> None:
+        self.store = store
+        self._folders: dict[str, dict[str, StoredFile] | None] = {}
+        #: Whether no folder of the store has refused to be listed.
+        self.can_list = True
+
+    def get(self, name: str) -> StoredFile | None:
+        """Size and version of an object; ``None``: there is none with this name.
+
+        Raises:
+            RuntimeError: The store cannot tell.
+        """
+        folder = name[: name.rfind("/") + 1]
+        if folder not in self._folders:
+            self._folders[folder] = self._listed(folder)
+        listed = self._folders[folder]
+        if listed is not None:
+            return listed.get(name)
+        self.can_list = False
+        try:
+            found = self.described(name)
+        except FileNotFoundError:
+            return None
+        return found if found.path == name else None
+
+    def described(self, name: str) -> StoredFile:
+        """Size and version of an object, without a list.
+
+        Raises:
+            FileNotFoundError: There is none with this name.
+        """
+        return as_stored(self.store.head(name))  # type: ignore[attr-defined]  # as _listed has found
+
+    def _listed(self, folder: str) -> dict[str, StoredFile] | None:
+        """The objects in a folder; ``None`` if it cannot be listed but the store has ``head``."""
+        try:
+            return {info.path: as_stored(info) for info in self.store.list(f"{escape(folder)}*")}
+        except RuntimeError:  # web servers, and buckets whose users may read but not list
+            if not callable(getattr(self.store, "head", None)):
+                raise
+            return None
+
+
+def list_named(store: RangeStore, names: Sequence[str]) -> list[StoredFile]:
+    """Look up objects by name, in this order.
 
     Raises:
-        FileNotFoundError: A pattern matches nothing, or a named object does not exist.
+        FileNotFoundError: One does not exist.
     """
-    found: dict[str, StoredFile] = {}
-    folders: dict[str, dict[str, StoredFile] | None] = {}
-    for pattern in patterns:
-        if _WILDCARD.search(pattern):
-            matching = sorted(_facts(info) for info in store.list(pattern))
-        elif isinstance(store, LocalFiles):
-            matching = [store.describe(pattern)]
-        else:
-            folder = pattern[: pattern.rfind("/") + 1]
-            if folder not in folders:  # one request per folder, not one per shard
-                folders[folder] = _listed(store, folder)
-            listed = folders[folder]
-            if listed is None:
-                matching = [_facts(store.head(pattern))]  # type: ignore[attr-defined]  # as _listed has found
-            else:
-                matching = [listed[pattern]] if pattern in listed else []
-        if not matching:
-            raise FileNotFoundError(f"no such shard or file, or none that matches: {pattern!r} in {store!r}")
-        found.update((file.path, file) for file in matching)
-    return list(found.values())
+    if isinstance(store, LocalFiles):
+        return [store.describe(name) for name in names]
+    folders = StoreFolders(store)
+    found = [folders.get(name) for name in names]
+    if None in found:
+        raise FileNotFoundError(f"no such shard or file: {names[found.index(None)]!r} in {store!r}")
+    return [file for file in found if file is not None]
 
 
-def _listed(store: RangeStore, folder: str) -> dict[str, StoredFile] | None:
-    """The objects in a folder; ``None`` if it cannot be listed but the store has ``head``."""
-    try:
-        return {info.path: _facts(info) for info in store.list(f"{folder}*")}
-    except RuntimeError:  # web servers, and buckets whose users may read but not list
-        if not callable(getattr(store, "head", None)):
-            raise
-        return None
-
-
-def _facts(info: StoredInfo) -> StoredFile:
+def as_stored(info: StoredInfo) -> StoredFile:
+    """What a store says about an object, as our type."""
     return StoredFile(info.path, info.size, info.etag)
 
 

@@ -1,79 +1,84 @@
-"""URLs of shards and folders: find the store of ``spdl.remote`` that has them."""
+"""Addresses of shards, tables and folders: find the store of ``spdl.remote`` that has them."""
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
+
+from spdl._addresses import Address, parse_address, redacted
 
 if TYPE_CHECKING:
     from spdl.remote import RemoteStore
 
-__all__ = ["is_url", "open_object", "open_stream", "store_of"]
-
-_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-#: Bytes per request for objects that are read from start to end.
-_READ_AHEAD: Final = 8 << 20
+__all__ = ["exists", "open_stream", "place_of", "store_at"]
 
 
-def is_url(name: str) -> bool:
-    """Whether ``name`` is a URL rather than a local path.
-
-    Raises:
-        ValueError: ``name`` is a command, as WebDataset accepts.
-    """
-    if name.startswith("pipe:"):
-        raise ValueError(
-            f"commands are not run, got {name!r}: give the URL itself (s3://, gs://, az://, https://), or open_shard="
-        )
-    return _URL.match(name) is not None
+#: Limit for a question that need not be answered, in seconds.
+_PATIENCE: Final = 10.0
 
 
-def store_of(urls: Sequence[str]) -> tuple[RemoteStore, list[str]]:
-    """The store that has all objects at these URLs, without options, and their paths in it.
+def place_of(names: Iterable[str | os.PathLike[str]]) -> tuple[RemoteStore | None, list[Address]]:
+    """The store that has all of these, without options, and their addresses. No store: they are local files.
 
     Raises:
         RemotePackageError: The package for it is not installed.
-        ValueError: The objects are not all in one bucket or on one host.
+        ValueError: They are not all in one bucket, on one host, or local.
+    """
+    addresses = [parse_address(name) for name in names]
+    roots = dict.fromkeys(address.root for address in addresses)
+    if len(roots) > 1:
+        raise ValueError(
+            "all names must be in one bucket or on one host, got "
+            + ", ".join(repr(redacted(root) or "local files") for root in roots)
+        )
+    root = next(iter(roots), "")
+    if not root:
+        return None, addresses
+    exact: dict[str, str] = {}
+    for place, (_, path, url, is_literal) in enumerate(addresses):
+        if url is not None:
+            number = 1
+            while exact.get(path, url) != url:  # URLs that differ in their queries
+                number += 1
+                path = f"{addresses[place].path}?{number}"
+            exact[path] = url
+            addresses[place] = Address(root, path, url, is_literal)
+    return store_at(root, exact), addresses
+
+
+def store_at(root: str, exact: dict[str, str] | None = None) -> RemoteStore:
+    """The store of a bucket or host, without options.
+
+    Args:
+        exact: Paths that are requested by a given URL.
     """
     from spdl.remote import RemoteStore
 
-    places = [_divided(url) if is_url(url) else ("", url) for url in urls]
-    roots = dict.fromkeys(root for root, _ in places)
-    if len(roots) != 1:
-        raise ValueError(
-            "all names must be in one bucket or on one host, got "
-            + ", ".join(repr(root or "local files") for root in roots)
-        )
-    return RemoteStore(next(iter(roots))), [path for _, path in places]
+    store = RemoteStore(root)
+    return store._with_exact(exact) if exact else store
 
 
-def open_object(url: str) -> Any:
-    """Open an object as a seekable file that is read by ranges.
+def exists(root: str, path: str) -> bool:
+    """Whether a store certainly has an object with this name. Asks once."""
+    from spdl.remote import RemoteError, RemoteStore
 
-    Raises:
-        spdl.remote.RemoteError: The object cannot be read.
-    """
-    from spdl.remote import RemoteObject
-
-    at = RemoteObject.of(url)
-    return at.store.open(at.path)
+    try:
+        RemoteStore(root, attempts=1, timeout=_PATIENCE).head(path)
+    except RemoteError:
+        return False
+    return True
 
 
-def open_stream(url: str) -> Any:
-    """Open an object as a file that is read from start to end.
+def open_stream(address: Address) -> Any:
+    """Open a file or object that is read from start to end.
 
     Raises:
-        spdl.remote.RemoteError: The object cannot be read.
+        OSError: It is a local file and cannot be opened.
+        spdl.remote.RemoteError: It is an object and cannot be read.
     """
+    if not address.root:
+        return open(address.path, "rb")  # the reader closes it
     from spdl.remote import RemoteObject
 
-    at = RemoteObject.of(url)
-    return io.BufferedReader(at.store.open(at.path).detach(), _READ_AHEAD)
-
-
-def _divided(url: str) -> tuple[str, str]:
-    scheme, _, rest = url.partition("://")
-    bucket, _, path = rest.partition("/")
-    return f"{scheme}://{bucket}/", path
+    return RemoteObject._at(address)._open_stream()

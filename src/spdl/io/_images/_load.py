@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any, overload
 from spdl.io import _native
 from spdl.io._arguments import as_bool
 from spdl.io._devices._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
-from spdl.io._errors import OpenError
+from spdl.io._errors import MediaError, OpenError
 from spdl.io._media._config import DecodeConfig, DemuxConfig, as_remote_config, check_arguments
 from spdl.io._media._convert import convert_frames
 from spdl.io._media._filters import get_video_filter_desc
-from spdl.io._remote import is_remote
+from spdl.io._remote import is_remote, rename
 from spdl.io._source import as_native_source, open_source
 from spdl.io._trace import traced
 from spdl.io._types import DEFAULT, Default, Source
@@ -119,9 +119,13 @@ def load_image(
 def _load_plainly(source: Any, name: str | None, max_pixels: int, *, orient: bool) -> "CPUBuffer":
     """Decode the image to RGB. JPEG in files and in memory does not load FFmpeg."""
     is_url = isinstance(source, str) and _native.core.is_url(source)
-    data = _native.media.read_url(source) if is_url else source
     if is_url and name is None:
         name = source
+    try:
+        data = _native.media.read_url(source) if is_url else source
+    except MediaError as error:
+        rename(error, name or source)
+        raise
     jpeg = _native.core.load_jpeg(data, name=name, max_pixels=max_pixels, orient=orient)
     if jpeg is not None:
         return jpeg

@@ -12,7 +12,7 @@ from spdl.io._buffers import as_storage
 from spdl.io._devices._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
 from spdl.io._media._config import DecodeConfig, DemuxConfig, as_remote_config, check_arguments
 from spdl.io._media._filters import get_video_filter_desc
-from spdl.io._remote import Fetched, fetch_all
+from spdl.io._remote import Fetched, fetch_all, is_remote
 from spdl.io._source import as_native_sources
 from spdl.io._trace import traced
 from spdl.io._types import DEFAULT, Default, LoadFailure, Source
@@ -270,7 +270,7 @@ def _load_fitted(
     fetched = fetch_all(sources, num_threads)
     if fetched.sources is not sources:
         native_sources = as_native_sources(fetched.sources)
-    if demux_config is not None and fetched.names:
+    if demux_config is not None and any(map(is_remote, sources)):
         demux_config = as_remote_config(demux_config)
     if without_filters:
         assert width is not None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import IO, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
+from spdl._addresses import Address
 from spdl.resume._errors import ResumeError
 from spdl.source._arguments import as_int
 from spdl.source._errors import ShardError
@@ -77,20 +78,18 @@ class ShardStream(StreamShare):
         open_shard: Callable[[str], _Stream] | None = None,
         ignore_zeros: bool = False,
     ) -> None:
-        from spdl.source._braces import expand_braces
-        from spdl.source._urls import is_url
-
         names = [shards] if isinstance(shards, str | os.PathLike) else shards
-        self._shards = [name for each in names for name in expand_braces(os.fspath(each))]
+        self._open: Callable[[str], _Stream]
         if open_shard is None:
-            for name in self._shards:
-                is_url(name)  # raises if it is neither a URL nor a path
+            opener = _Addresses(names)
+            self._shards, self._open = opener.names, opener
+        else:
+            self._shards, self._open = [name for each in names for name in _braced(each)], open_shard
         super().__init__(len(self._shards), "shards", rank, world_size, num_samples)
         if len(self._shards) < self._world:
             raise ValueError(f"there must be a shard for each rank, got {len(self._shards)} for {self._world}")
         self._seed = None if seed is None else as_int("seed", seed)
         self._epoch = as_int("epoch", epoch)
-        self._open: Callable[[str], _Stream] = open_shard or _open_named
         self._ignore_zeros = bool(ignore_zeros)
         #: Number of samples yielded, archives finished, and samples yielded from the next archive.
         self._start = self._at = (0, 0, 0)
@@ -228,10 +227,37 @@ class _Stream(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-def _open_named(name: str) -> IO[bytes]:
-    from spdl.source._urls import is_url, open_stream
+class _Addresses:
+    """Opens archives by names that have no signatures.
 
-    return open_stream(name) if is_url(name) else open(name, "rb")  # the reader closes it
+    Args:
+        given: What the user gave: paths, URLs, folders and patterns.
+    """
+
+    def __init__(self, given: Iterable[str | os.PathLike[str]]) -> None:
+        from spdl.source._find import expand_shard
+
+        self.names: list[str] = []
+        self._addresses: dict[str, Address] = {}
+        for each in given:
+            for shown, address in expand_shard(each):
+                name, number = shown, 1
+                while self._addresses.setdefault(name, address) != address:  # URLs that differ in their queries
+                    number += 1
+                    name = f"{shown}#{number}"
+                self.names.append(name)
+
+    def __call__(self, name: str) -> _Stream:
+        from spdl.source._urls import open_stream
+
+        opened: _Stream = open_stream(self._addresses[name])
+        return opened
+
+
+def _braced(name: str | os.PathLike[str]) -> list[str]:
+    from spdl.source._braces import expand_braces
+
+    return [os.fspath(name)] if isinstance(name, os.PathLike) else expand_braces(name)
 
 
 def _worker_of_torch() -> tuple[int, int]:

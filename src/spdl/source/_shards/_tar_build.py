@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from typing import Any, Final
 
-from spdl.source._braces import expand_braces
+from spdl._addresses import Address
 from spdl.source._errors import ShardError
+from spdl.source._find import as_pattern, find_files, is_folder
 from spdl.source._index_file import Columns, as_column, damaged_index, encode_index
-from spdl.source._stores import FilePart, LocalFiles, RangeStore, StoredFile, list_named
-from spdl.source._urls import is_url, store_of
+from spdl.source._stores import FilePart, LocalFiles, RangeStore, StoredFile
+from spdl.source._urls import place_of
 
 from ._tar_headers import BLOCK, TarHeaders
 
@@ -70,39 +71,32 @@ def find_shards(
     """
     patterns = ("*.tar",) if pattern is None else (pattern,) if isinstance(pattern, str) else tuple(pattern)
     if isinstance(where, RangeStore):
-        return _listed(where, where, patterns)
+        return _found(where, [as_pattern(each) for each in patterns], (), patterns)
     names = [where] if isinstance(where, str | os.PathLike) else where
     if not isinstance(names, Iterable):
         raise TypeError(
             "shards must be given by name, or by a store with list(pattern) and read(located), got an object of type "
             f"{type(where).__qualname__}"
         )
-    texts = [os.fspath(name) for name in names]
-    urls = [is_url(name) for name in texts]
-    if any(urls):
-        remote, paths = store_of(texts)
-        if pattern is not None and not any(path.endswith("/") for path in paths):
-            raise ValueError(
-                f"pattern must be None where shards are given by URL, unless it ends in '/', got {pattern!r}"
-            )
-        in_folders = [[path + each for each in patterns] if path.endswith("/") else [path] for path in paths]
-        return _listed(remote, remote, tuple(chain.from_iterable(in_folders)))
+    store, addresses = place_of(names)
+    folders = [is_folder(address) for address in addresses]
+    if pattern is not None and not any(folders):
+        raise ValueError(
+            "pattern must be None where shards are given by name, unless it is a folder (of a URL: ends in '/'), got "
+            f"{pattern!r}"
+        )
     given: list[str] = []
-    has_folder = False
-    for name in texts:
-        is_folder = os.path.isdir(name)
-        has_folder = has_folder or is_folder
-        given += [os.path.join(name, each) for each in patterns] if is_folder else [name]
-    if pattern is not None and not has_folder:
-        raise ValueError(f"pattern must be None where shards are given by name, got {pattern!r}")
-    return _listed(LocalFiles(), None, tuple(given))
+    for address, is_one in zip(addresses, folders, strict=True):
+        given += [os.path.join(address.path, each) for each in patterns] if is_one else [address.path]
+    return _found(store, addresses, patterns, tuple(given))
 
 
-def _listed(lister: RangeStore, store: RangeStore | None, patterns: tuple[str, ...]) -> FoundShards:
-    if not patterns:
+def _found(
+    store: RangeStore | None, addresses: Sequence[Address], in_folder: Sequence[str], patterns: tuple[str, ...]
+) -> FoundShards:
+    if not addresses:
         raise ValueError("there must be one shard or more, got none")
-    names = [name for pattern in patterns for name in expand_braces(pattern)]
-    return FoundShards(list_named(lister, names), store, patterns)
+    return FoundShards(find_files(store, addresses, in_folder), store, patterns)
 
 
 @dataclass(slots=True)

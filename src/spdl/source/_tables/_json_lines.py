@@ -13,12 +13,12 @@ from operator import lt
 from typing import Any, Final
 from zlib import crc32
 
-from spdl.source._braces import expand_braces
 from spdl.source._errors import CompressedShardError, ShardError
+from spdl.source._find import as_pattern, find_files
 from spdl.source._index_file import as_column, decode_index, encode_index
 from spdl.source._sniff import compression_of
 from spdl.source._stores import FilePart, LocalFiles, RangeStore, StoredFile, list_named
-from spdl.source._urls import is_url, store_of
+from spdl.source._urls import place_of
 
 from ._rows import Rows
 
@@ -49,7 +49,8 @@ class JsonLines(Rows[Any]):
         builder = PipelineBuilder().add_source(DistributedKeyedSampler(len(rows))).pipe(rows.__getitem__, concurrency=4)
 
     Args:
-        files: Names of files, with or without braces and wildcards; or URLs of objects in one bucket or on one host.
+        files: Names of files, with or without braces and wildcards; folders, for all ``*.jsonl`` in them; or URLs of
+            objects in one bucket or on one host.
         store: The store that has the files: an object with ``list(pattern)`` and ``read(located)``. ``None``: local
             files and URLs.
         parse: Function that converts the bytes of a line, without the line end, to the item. ``None``: ``json.loads``.
@@ -71,14 +72,15 @@ class JsonLines(Rows[Any]):
         save_index: bool = True,
     ) -> None:
         names = [files] if isinstance(files, str | os.PathLike) else files
-        given = [name for each in names for name in expand_braces(os.fspath(each))]
-        if store is None and any(map(is_url, given)):
-            store, given = store_of(given)
+        if store is None:
+            store, addresses = place_of(names)
+        else:
+            addresses = [as_pattern(name) for name in names]
         self._store: RangeStore = LocalFiles() if store is None else store
         self._is_local = store is None
         self._parse = parse or json.loads
         self._keeps_blank = parse is not None
-        self._files = list_named(self._store, given)
+        self._files = find_files(store, addresses, ("*.jsonl",))
         if not self._files:
             raise ValueError("there must be one file or more, got none")
         #: For each file, the offsets of its lines, and of its end.

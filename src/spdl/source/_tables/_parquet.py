@@ -13,8 +13,8 @@ from zlib import crc32
 from spdl.source._arguments import as_int
 from spdl.source._braces import expand_braces
 from spdl.source._errors import ShardError
-from spdl.source._stores import LocalFiles, list_named
-from spdl.source._urls import is_url, store_of
+from spdl.source._find import find_files, is_folder
+from spdl.source._urls import place_of
 
 from ._parquet_files import Columns, ParquetFiles, parquet, partitions_of
 from ._rows import Rows
@@ -85,7 +85,7 @@ class ParquetRows(Rows[dict[str, Any]]):
         parquet()
         if partitioning not in ("hive", None):
             raise ValueError(f"partitioning must be 'hive' or None, got {partitioning!r}")
-        names = [os.fspath(name) for name in ([files] if isinstance(files, str | os.PathLike) else files)]
+        names = [files] if isinstance(files, str | os.PathLike) else list(files)
         self._files, patterns, opener = _find_files(names, open_file)
         if not self._files:
             raise ValueError("there must be one file or more, got none")
@@ -202,19 +202,24 @@ class _Kept:
 
 
 def _find_files(
-    names: Sequence[str], open_file: Callable[[str], Any] | None
+    names: Sequence[str | os.PathLike[str]], open_file: Callable[[str], Any] | None
 ) -> tuple[list[str], list[str], Callable[[str], Any] | None]:
     """The files, the names and patterns that they come from in the same form, and the function that opens them."""
-    given = [pattern for name in names for pattern in expand_braces(name)]
     if open_file is not None:
-        return given, list(names), open_file
-    if any(map(is_url, given)):
-        store, paths = store_of(given)
-        found = {store.url_of(file.path): file.path for file in list_named(store, paths)}
-        return list(found), list(names), _RemoteFiles(store, found)
-    patterns = [os.path.join(name, "**/*.parquet") if os.path.isdir(name) else name for name in names]
-    given = [pattern for name in patterns for pattern in expand_braces(name)]
-    return [file.path for file in list_named(LocalFiles(), given)], patterns, None
+        texts = [os.fspath(name) for name in names]
+        given = [
+            each
+            for name, text in zip(names, texts, strict=True)
+            for each in ([text] if isinstance(name, os.PathLike) else expand_braces(text))
+        ]
+        return given, texts, open_file
+    store, addresses = place_of(names)
+    patterns = [os.path.join(each.path, "**/*.parquet") if is_folder(each) else each.path for each in addresses]
+    files = find_files(store, addresses, ("**/*.parquet",))
+    if store is None:
+        return [file.path for file in files], patterns, None
+    found = {store.shown(file.path): file.path for file in files}
+    return list(found), [store.url + pattern for pattern in patterns], _RemoteFiles(store, found)
 
 
 class _RemoteFiles:
