@@ -57,6 +57,14 @@ const AVInputFormat* find_format(const std::string& format_name, const std::stri
   return format;
 }
 
+// The demuxer of numbered images (libavformat/img2dec.c) claims every image whose name looks like a pattern, whatever
+// its content: only the suffix may count.
+std::string name_for_probing(std::string name) {
+  std::ranges::replace_if(
+      name, [](char each) { return std::string_view("*?[]{}%").find(each) != std::string_view::npos; }, '_');
+  return name;
+}
+
 // FFmpeg implements two streaming protocols as demuxers: such a URL also names the format.
 const AVInputFormat* format_of_url(const std::string& url) noexcept {
   if (url.starts_with("rtsp:") || url.starts_with("rtsps:")) {
@@ -118,7 +126,7 @@ void Input::open(bool find_all_parameters) {
       format = av_find_input_format("hls");
     }
     if (format == nullptr) {
-      const int code = av_probe_input_buffer2(context_->pb, &format, url.c_str(), context_.get(), 0,
+      const int code = av_probe_input_buffer2(context_->pb, &format, name_for_probing(url).c_str(), context_.get(), 0,
                                               static_cast<unsigned>(context_->format_probesize));
       if (context_->pb->bytes_read == 0) {
         context_->pb->eof_reached = 1;  // which probing has taken back

@@ -52,11 +52,16 @@ class RemoteObject:
 
     @classmethod
     def _at(cls, address: Address) -> "RemoteObject":
-        root, path, exact, _ = address
-        if not root:  # a local file
-            folder, name = os.path.split(os.path.abspath(path))
+        if not address.root:  # a local file
+            folder, name = os.path.split(os.path.abspath(address.path))
             return cls(_store_at(root_of(Path(folder))), name)
-        return cls(_store_at(root, None if exact is None else (path, exact)), path)
+        return cls(cls._store_of(address), address.path)
+
+    @staticmethod
+    def _store_of(address: Address) -> RemoteStore:
+        """The store without options that has an object, shared by all of its bucket or host."""
+        root, path, exact, _ = address
+        return _store_at(root, None if exact is None else (path, exact))
 
     @classmethod
     def _of_file(cls, file: Any) -> "RemoteObject":

@@ -267,6 +267,9 @@ def write_whole(path: str | os.PathLike[str], data: bytes | memoryview[int]) -> 
     import tempfile
 
     target = Path(path)
+    if target.exists() and not target.is_file():  # a device, such as /dev/null, must not be replaced
+        target.write_bytes(data)
+        return
     with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
         try:
             file.write(data)

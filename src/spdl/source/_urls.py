@@ -53,9 +53,9 @@ def store_at(root: str, exact: dict[str, str] | None = None) -> RemoteStore:
     Args:
         exact: Paths that are requested by a given URL.
     """
-    from spdl.remote import RemoteStore
+    from spdl.remote import RemoteObject
 
-    store = RemoteStore(root)
+    store = RemoteObject._store_of(Address(root, ""))
     return store._with_exact(exact) if exact else store
 
 
