@@ -72,6 +72,7 @@ class Attempts:
         left = max(deadline - now, 0.001)
         number = 1
         is_reported = False
+        may_ask = self.most is None
         while True:
             last = failure
             if last is None:
@@ -86,8 +87,9 @@ class Attempts:
             if number == self.most:
                 raise self._final(last, number, None)
             pause = random.uniform(0.0, min(self.pause * 2 ** min(number - 1, 30), self.longest_pause))
-            # This costs a request, so it is not done if their number is limited.
-            asked = retry_after(last) if self.most is None else None
+            # This costs a request, so it is not done if their number is limited, nor again if the server does not say.
+            asked = retry_after(last) if may_ask else None
+            may_ask = may_ask and asked is not None
             if asked is not None:
                 pause = asked + min(pause, 0.1 * asked + self.pause)
             left = deadline - self.clock()
