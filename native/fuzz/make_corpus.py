@@ -159,7 +159,7 @@ def box(name: bytes, contents: bytes) -> bytes:
     return struct.pack(">I", 8 + len(contents)) + name + contents
 
 
-def heif(version: int) -> bytes:
+def avif(version: int) -> bytes:
     """No picture, but one that is turned and flipped."""
     ipco = box(b"ipco", box(b"ispe", bytes(12)) + box(b"irot", b"\1") + box(b"imir", b"\1"))
     number, flags = (">H", b"\0\0\0") if version == 0 else (">I", b"\0\0\1")
@@ -167,7 +167,7 @@ def heif(version: int) -> bytes:
     item = struct.pack(number, 7) + b"\3" + indices
     ipma = box(b"ipma", bytes([version]) + flags + struct.pack(">I", 1) + item)
     pitm = box(b"pitm", bytes([version]) + bytes(3) + struct.pack(number, 7))
-    return box(b"ftyp", b"heic\0\0\0\0mif1") + box(b"meta", bytes(4) + pitm + box(b"iprp", ipco + ipma))
+    return box(b"ftyp", b"avif\0\0\0\0mif1") + box(b"meta", bytes(4) + pitm + box(b"iprp", ipco + ipma))
 
 
 def flv_tags(dts: int) -> bytes:
@@ -221,6 +221,9 @@ FILES = {
     "headers/bmp": image("BMP", "P"),
     "headers/jpeg": image("JPEG"),
     "headers/jpeg2000": image("JPEG2000"),
+    "headers/pam": b"P7\nWIDTH 2\nHEIGHT 3\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\n" + bytes(24),
+    "headers/pfm": b"PF\n2 1\n-1.0\n" + bytes(24),
+    "headers/pgm": b"P5\n# a comment\n2 3\n1023\n" + bytes(12),
     "headers/qoi": image("QOI"),
     "headers/tiff": image("TIFF", "CMYK"),
     "headers/webp": image("WEBP", lossless=True),
@@ -228,8 +231,8 @@ FILES = {
     "jpeg/progressive": image("JPEG", progressive=True),
     "jpeg/restarts": image("JPEG", restart_marker_blocks=1),
     "jpeg/rgb": image("JPEG", keep_rgb=True),
-    "orientation/heif": heif(0),
-    "orientation/heif_large_numbers": heif(1),
+    "orientation/avif": avif(0),
+    "orientation/avif_large_numbers": avif(1),
     "orientation/jpeg": image("JPEG", turned=True),
     "orientation/png": image("PNG", turned=True),
     "orientation/tiff": image("TIFF", turned=True),

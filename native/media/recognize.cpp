@@ -43,6 +43,10 @@ const char* name_of_format(Bytes start) noexcept {
       Known{"FLAC", "flac"}, Known{"Ogg", "ogg"},       Known{"Matroska or WebM", "matroska"},
   };
   const std::string_view format = sniff_format(start);
+  // FFmpeg knows its extension, but not its signature.
+  if (format == "TIFF" && (has_name(start, 0, "II+") || big_endian(start, 2, 2) == 43)) {
+    return "tiff_pipe";
+  }
   if ((format == "WebP" && !is_still_webp(start)) || (format == "PNG" && !is_still_png(start))) {
     return nullptr;
   }

@@ -4,6 +4,7 @@ import io
 import struct
 import zlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -121,3 +122,18 @@ def test_size_is_checked_before_memory_is_taken() -> None:
         load(write_tiff([strip], 5, "<", f256=65535, f257=65535, f278=65535))
     with pytest.raises(spdl.io.DecodeError):
         load(write_tiff([strip], 5, "<", f256=1000, f257=1000, f278=1000))
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_bigtiff_is_the_same_to_ffmpeg_by_path_and_in_memory(tmp_path: Path, order: str) -> None:
+    """Packets come out of it, and its decoder refuses them by name."""
+    tifffile = pytest.importorskip("tifffile")
+    path = tmp_path / "big.tif"
+    tifffile.imwrite(path, np.zeros((8, 9), np.uint8), bigtiff=True, byteorder=order)
+    for source in (path, path.read_bytes()):
+        for demux in (spdl.io.demux_image, spdl.io.demux_video):
+            packets = demux(source)
+            with pytest.raises(spdl.io.DecodeError, match="it is a BigTIFF, which FFmpeg does not read"):
+                spdl.io.decode_packets(packets)
+        with pytest.raises(spdl.io.DecodeError, match="it is a BigTIFF, which FFmpeg does not read"):
+            spdl.io.load_image(source, decode_config=spdl.io.decode_config())

@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 import spdl.io
 from spdl.io import CenterCrop, Crop, ImageTransform, LongerSide, RandomResizedCrop, ShorterSide
 from tests.io.pictures import draw, make_jpeg, with_png_checks
+from tests.support.heif_files import HeifFile, encode
 from tests.support.image_files import tiff, with_component_ids, without_marker
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -40,6 +42,14 @@ def saved(name: str, mode: str = "RGB", **options: Any) -> bytes:
     picture = draw(48, 36)
     (picture.quantize(32) if mode == "P" else picture.convert(mode)).save(stream, name, **options)
     return stream.getvalue()
+
+
+def heic(levels: NDArray[np.uint8]) -> bytes:
+    """A gray picture in HEVC, turned and cropped."""
+    file = HeifFile()
+    height, width = levels.shape[:2]
+    properties = [file.add_crop(width, height, (2, 4, height - 4, width - 8)), file.add_turns(1)]
+    return file.to_bytes(file.add(encode([levels[..., 0].astype(np.int64)]), *properties))
 
 
 @cache
@@ -81,6 +91,11 @@ def seeds() -> dict[str, bytes]:
         "tiff multiplied": tiff(np.dstack([levels // 2, levels[..., :1]]), 2, extra=[1]),
         "avif": saved("AVIF", **turned),
         "ppm": saved("PPM"),
+        "pgm 16 bits": b"P5\n48 36\n4095\n" + (levels[..., 0].astype(">u2") << 4).tobytes(),
+        "ppm text": b"P3\n48 36 255\n" + " ".join(map(str, levels.ravel().tolist())).encode(),
+        "pam": b"P7\nWIDTH 48\nHEIGHT 36\nDEPTH 3\nMAXVAL 255\nTUPLTYPE RGB\nENDHDR\n" + levels.tobytes(),
+        "pfm": b"PF\n48 36\n-1.0\n" + levels.astype("<f4").tobytes(),
+        "heic": heic(levels),
         "jpeg2000": saved("JPEG2000"),
         "qoi": saved("QOI"),
         "ico": saved("ICO", sizes=[(48, 36), (16, 16)]),
