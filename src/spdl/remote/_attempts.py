@@ -71,7 +71,7 @@ class Attempts:
         deadline = (now if start is None else start) + self.seconds
         left = max(deadline - now, 0.001)
         number = 1
-        is_reported = False
+        is_reported = is_last = False
         may_ask = self.most is None
         while True:
             last = failure
@@ -94,7 +94,10 @@ class Attempts:
                 pause = asked + min(pause, 0.1 * asked + self.pause)
             left = deadline - self.clock()
             if pause >= left:
-                raise self._final(last, number, asked if asked is not None and asked >= left else 0.0)
+                is_asked = asked is not None and asked >= left
+                if is_last or is_asked or left <= 0.0:
+                    raise self._final(last, number, asked if is_asked else 0.0)
+                pause, is_last = left / 2, True
             if not is_reported and left < self.seconds - _LONG:
                 is_reported = True
                 log(_LG, logging.WARNING, "%s (%d attempts so far; the limit is %g s)", last, number, self.seconds)
@@ -114,9 +117,7 @@ class Attempts:
             kind, text = type(error), f"{error} (after {count}); the limit was attempts={self.most}"
         elif asked:
             kind = type(error)
-            text = (
-                f"{error} (after {count}); the server asks to wait {asked:.3g} s, and the limit is {self.seconds:g} s"
-            )
+            text = f"{error} (after {count}); it asks to wait {asked:.3g} s; the limit was timeout={self.seconds:g}"
         else:
             kind = RemoteTimeoutError
             text = f"{error} (after {self.seconds:g} s and {count}); the limit was timeout={self.seconds:g}"

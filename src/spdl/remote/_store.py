@@ -399,7 +399,10 @@ class RemoteStore:
                         raise
                     whole = memoryview(read_whole(self, version.path, version.etag))
             elif whole is None:  # one plain request, which every server understands
-                whole = memoryview(self._requests.fetch(version.path, None, version.etag).data or b"").cast("B")
+                data = self._requests.fetch(version.path, None, version.etag).data
+                if data is None:  # it has grown, or the store is offline
+                    return self._requests.fetch_span(version.path, start, stop, version.etag)
+                whole = memoryview(data).cast("B")
             if len(whole) != version.size:
                 raise self._changed(version.path, f"of {len(whole)} bytes", f"of {version.size}")
             return whole[start:stop]
