@@ -114,7 +114,7 @@ class FileClient:
             except OSError as exc:
                 raise self._translated(exc, "list", folder) from exc
             for entry in found:
-                if entry.is_dir():
+                if _is_folder(entry):
                     todo.append((f"{folder}{entry.name}/", above | {(facts.st_dev, facts.st_ino)}))
                 elif not entry.name.startswith(self._PARTIAL):
                     with suppress(OSError):  # a broken link, or it was removed in the meantime
@@ -167,6 +167,13 @@ class FileClient:
         url = self._name(path)
         reason = getattr(exc, "strerror", None) or str(exc)
         return kind(f"cannot {action} {url}: {reason}{advice}", url=url, action=action)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
 
 
 def _read(descriptor: int, start: int, stop: int) -> bytes:

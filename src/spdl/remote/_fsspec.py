@@ -14,6 +14,7 @@ from ._errors import (
     RemoteTimeoutError,
     RemoteUnavailableError,
 )
+from ._local import LocalFiles
 from ._located import ObjectInfo
 
 if TYPE_CHECKING:
@@ -56,11 +57,14 @@ class FsspecClient:
         except Exception as exc:  # of any package
             raise RemoteError(f"cannot open {url!r}: {exc}", url=url, action="open") from exc
 
+        self._files = _local_files(self._system)
+
     @classmethod
     def of(cls, system: Any) -> "FsspecClient":
         """Wrap an existing file system. Paths are whole URLs."""
         client = cls.__new__(cls)
         client._url, client._system, client._root = "", system, None
+        client._files = _local_files(system)
         return client
 
     def fetch(
@@ -90,6 +94,7 @@ class FsspecClient:
         return Fetched(self._read(path, start, stop), info.size, info.etag)
 
     def _read(self, path: str, start: int, stop: int) -> bytes:
+        self._check(path)
         try:
             data: bytes = self._system.cat_file(self._full(path), start=start, end=stop)
         except Exception as exc:  # of any package
@@ -137,6 +142,7 @@ class FsspecClient:
         return Fetched(self._read(path, 0, min(count, info.size)), info.size, info.etag)
 
     def fetch_whole(self, path: str, most: int, seconds: float) -> "Buffer | None":
+        self._check(path)
         try:
             data: bytes = self._system.cat_file(self._full(path))
         except Exception as exc:  # of any package
@@ -158,6 +164,7 @@ class FsspecClient:
         return info.size, info.etag, (memoryview(self._read(path, *span)) for span in spans)
 
     def head(self, path: str, *, seconds: float) -> ObjectInfo:
+        self._check(path)
         try:
             return _info_of(path, self._system.info(self._full(path)))
         except Exception as exc:  # of any package
@@ -165,7 +172,11 @@ class FsspecClient:
 
     def list(self, prefix: str, *, seconds: float) -> Iterator[ObjectInfo]:
         try:
-            found = self._system.find(self._full(prefix), detail=True)
+            if self._files is not None:  # ``find`` follows no links to folders, and lists what is no file
+                names = self._files.paths(self._full(prefix))
+                found = {f"/{name}": self._system.info(f"/{name}") for name in names}
+            else:
+                found = self._system.find(self._full(prefix), detail=True)
         except Exception as exc:  # of any package
             raise self._translated(exc, "list", prefix) from exc
         root = (self._root or "").rstrip("/") + "/"
@@ -179,6 +190,10 @@ class FsspecClient:
             raise self._translated(exc, "write", path) from exc
         return None
 
+    def _check(self, path: str) -> None:
+        if self._files is not None:
+            self._files.check(self._full(path))
+
     def _full(self, path: str) -> str:
         if self._root is None:
             return str(self._system._strip_protocol(path))
@@ -189,6 +204,13 @@ class FsspecClient:
         url = self._url + path
         reason = str(exc) or type(exc).__name__
         return kind(f"cannot {action} {url}: {reason}", url=url, action=action)
+
+
+def _local_files(system: Any) -> LocalFiles | None:
+    """The files of this machine, if they are what the file system has."""
+    protocols = getattr(system, "protocol", ())
+    protocols = (protocols,) if isinstance(protocols, str) else protocols
+    return LocalFiles("file:///") if {"file", "local"} & set(protocols) else None
 
 
 def _info_of(path: str, details: Mapping[str, Any]) -> ObjectInfo:

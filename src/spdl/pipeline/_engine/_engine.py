@@ -170,6 +170,8 @@ class Engine(Core):
     def _wait_for_next(self, timeout: float | None, committed: Callable[[Entry | _Nothing], Any]) -> Any:
         arrived = new_wake_up()
         began = perf_counter()
+        if began >= self._measured_from:
+            self._measure()
         deadline = None if timeout is None else began + timeout
         wait = Wait(arrived.release, began)
         is_late = False
@@ -183,8 +185,8 @@ class Engine(Core):
                     if is_late:  # checked after the queue: an item may have arrived at the last moment
                         raise TimeoutError(f"no item from pipeline {self.pipeline_id} within {timeout} s")
                     self.sink.begin_wait(wait)
-                if deadline is None and self._measured_from == inf:
-                    arrived.acquire()
+                if deadline is None and (self.num_items or self._measured_from == inf):
+                    arrived.acquire()  # without a timeout, which would cost more; the next wait may begin to measure
                 else:
                     is_late = not self._is_woken(arrived, inf if deadline is None else deadline)
         finally:

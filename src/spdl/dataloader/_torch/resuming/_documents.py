@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
@@ -14,7 +15,7 @@ from spdl.resume._values import unpack
 
 from ._indices import checksum, is_plain
 from ._progress import Before, Mark, Progress, Recorded, StateError, StreamStart
-from ._random import CapturedStates, Generators, from_text
+from ._random import CapturedStates, Generators, check_states, from_text
 from ._stateful import start_of
 
 __all__ = ["Begun", "Loaded", "Loader", "epoch_of", "load", "save"]
@@ -159,7 +160,7 @@ def load(loader: Loader, is_iterable: bool, state: Mapping[str, Any], snapshot_e
     own = _fingerprint(loader, is_iterable)
     try:
         return _load(loader, document, own, dict(state), snapshot_every, is_iterable)
-    except (KeyError, TypeError, ValueError, AttributeError) as exc:
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as exc:
         if isinstance(exc, ResumeError):
             raise
         raise ResumeError(f"cannot read the state of the loader: it is damaged ({type(exc).__name__}: {exc})") from exc
@@ -183,6 +184,7 @@ def _load(
             "combine the states of all ranks with spdl.resume.gather()"
         )
     epoch = document["epoch"]
+    check_states(document["random"], needs_global=epoch is not None)
     order = _order_of(loader, document)
     is_own = place == (rank, world) and order is None
     if epoch is None:
@@ -214,8 +216,12 @@ def _load(
         *epoch["above"],
         *(each["taken"] for each in epoch["streams"]),
     ]
-    if not all(type(number) is int and number >= 0 for number in numbers):
+    if not all(map(_is_number, numbers)):
         raise ValueError("a number is missing")
+    if not all(each is None or _is_number(each) for each in (epoch["number"], epoch["check"])):
+        raise ValueError("the number of the epoch, or a checksum, is none")
+    if type(epoch["seeded"]) is not bool or not isinstance(epoch["streams"], list):
+        raise ValueError("a value is of another kind")
     streams = [_stream_start(each) for each in epoch["streams"]]
     num_streams = _check_streams(loader, len(streams), is_iterable)
     progress = Progress(
@@ -407,9 +413,16 @@ def _recorded_to_json(recorded: Recorded | None) -> dict[str, Any] | None:
     return found if recorded.beside is None else {**found, "beside": recorded.beside}
 
 
+def _is_number(value: Any) -> bool:
+    """Whether a value is one that counts something: larger ones than these are of no loader."""
+    return type(value) is int and 0 <= value <= sys.maxsize
+
+
 def _recorded_from_json(value: dict[str, Any] | None, what: str) -> Recorded | None:
     if value is None:
         return None
+    if not _is_number(value["count"]) or type(value["where"]) is not str or type(value["ended"]) is not bool:
+        raise ValueError(f"the state of {what} is not where it was saved")
     beside = value.get("beside")
     for state in (value["state"], beside):
         if state is not None:

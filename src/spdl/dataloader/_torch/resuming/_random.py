@@ -17,6 +17,7 @@ __all__ = [
     "CapturedStates",
     "Generators",
     "GlobalState",
+    "check_states",
     "from_text",
     "global_kept",
     "set_global",
@@ -204,6 +205,24 @@ _WORDS: Final = slice(24, 24 + 624 * 8)
 _HALVED: Final = "32:"
 
 
+def check_states(states: Any, *, needs_global: bool) -> None:
+    """Check the states of a document.
+
+    Args:
+        states: What the document has in their place.
+        needs_global: Whether the state of the global generator must be there: earlier versions did not always save it.
+
+    Raises:
+        ResumeError: They are damaged.
+    """
+    if not isinstance(states, dict) or not isinstance(states.get("own"), list):
+        raise ResumeError("cannot resume: the states of the random generators are missing")
+    for text in states["own"]:
+        from_text(text)
+    if needs_global or states.get("global") is not None:
+        from_text(states.get("global"))
+
+
 def _to_text(state: Any) -> str:
     return _text_of(state.numpy().tobytes())
 
@@ -219,7 +238,7 @@ def _text_of(state: bytes) -> str:
     return base64.b64encode(zlib.compress(state, 1)).decode("ascii")
 
 
-def from_text(text: str) -> Any:
+def from_text(text: Any) -> Any:
     """The state of a generator.
 
     Raises:
@@ -228,6 +247,8 @@ def from_text(text: str) -> Any:
     import numpy as np
     import torch
 
+    if not isinstance(text, str):
+        raise ResumeError(f"cannot resume: the state of a random generator is damaged (it is {type(text).__name__})")
     try:
         halved = text.removeprefix(_HALVED)
         state = base64.b64decode(halved, validate=True)
