@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from benchmarks._contest.contest import Case, Contest, Peer
 from benchmarks._contest.environments import Environment
@@ -22,12 +24,14 @@ PEERS = (
     Peer(OURS, f"{_ADAPTERS}.spdl_remote"),
     Peer("obstore", f"{_ADAPTERS}.obstore_loop"),
     Peer("files", f"{_ADAPTERS}.local_files"),
+    Peer("pyarrow", f"{_ADAPTERS}.pyarrow_dataset"),
     Peer("s3torchconnector", f"{_ADAPTERS}.s3_torch_connector", _TORCH_CONNECTOR),
     Peer("litdata", f"{_ADAPTERS}.litdata_raw", _LITDATA),
 )
 _CLIENTS = (OURS, "obstore", "s3torchconnector")
 _SIZE = 100_000
 _PART = 10_000
+_TABLE = "table.parquet"
 
 
 def make_cases(folder: Path, is_quick: bool) -> list[Case]:
@@ -40,6 +44,8 @@ def make_cases(folder: Path, is_quick: bool) -> list[Case]:
     for path in paths:
         (files / path).write_bytes(noise.bytes(_SIZE))
     (files / "shard.tar").write_bytes(noise.bytes(_PART * num_parts * 50))
+    num_groups = 4 if is_quick else 200
+    _write_table(files / _TABLE, noise, num_groups)
     # Too far apart to be read by one request.
     parts = [(_PART * 50 * index + 5, _PART) for index in noise.permutation(num_parts).tolist()]
 
@@ -53,11 +59,13 @@ def make_cases(folder: Path, is_quick: bool) -> list[Case]:
             "cache": str(folder / "cache"),
             "paths": paths,
             "parts": parts,
+            "table": _TABLE,
         }
 
     def case(name: str, title: str, kind: str, num_threads: int) -> Case:
-        per = num_parts if kind == "parts" else num_objects
-        peers = (OURS, "files") if kind == "cached" else (OURS, "obstore") if kind == "parts" else _CLIENTS
+        per = {"parts": num_parts, "parquet": num_groups}.get(kind, num_objects)
+        others = {"cached": (OURS, "files"), "parts": (OURS, "obstore"), "parquet": (OURS, "pyarrow")}
+        peers = others.get(kind, _CLIENTS)
         if name == "objects_8":  # it fetches a whole batch at the same time, which no comparison with one thread can be
             peers = (*peers, "litdata")
         return Case(name, title, partial(data, kind), num_threads=num_threads, per=per, peers=peers)
@@ -69,14 +77,29 @@ def make_cases(folder: Path, is_quick: bool) -> list[Case]:
         case("parts_8", "the same in 8 threads", "parts", 8),
         case("cached", "objects of 100 kB, second epoch with a cache", "cached", 1),
         case("cached_8", "the same in 8 threads", "cached", 8),
+        case("parquet", "row groups of Parquet of 230 kB", "parquet", 1),
     ]
+
+
+def _write_table(path: Path, noise: np.random.Generator, num_groups: int) -> None:
+    """A table whose row groups have 400 rows: two columns of numbers, one of texts, one of bytes."""
+    rows = range(400 * num_groups)
+    table = pa.table(
+        {
+            "n": np.arange(len(rows)),
+            "x": noise.random(len(rows)),
+            "text": [noise.bytes(150).hex() for _ in rows],
+            "image": [noise.bytes(200) for _ in rows],
+        }
+    )
+    pq.write_table(table, path, row_group_size=400)
 
 
 CONTEST = Contest(
     name="remote",
     question="What does it cost to read objects of a store, and to read them again from the cache?",
     ours=OURS,
-    unit="an object or part",
+    unit="an object, part or row group",
     peers=PEERS,
     make_cases=make_cases,
     required=(
@@ -89,5 +112,6 @@ CONTEST = Contest(
         Ratio("100 kB, 8 threads: LitData / ours", ("objects_8", "litdata"), ("objects_8", OURS), 1.5),
         Ratio("second epoch: local files / ours", ("cached", "files"), ("cached", OURS), 0.9),
         Ratio("second epoch, 8 threads: local files / ours", ("cached_8", "files"), ("cached_8", OURS), 0.9),
+        Ratio("row groups of Parquet: pyarrow's scanner / ours", ("parquet", "pyarrow"), ("parquet", OURS), 0.9),
     ),
 )

@@ -9,6 +9,7 @@ import obstore
 
 import spdl
 from spdl.remote import DiskCache, Located, RemoteStore
+from spdl.source import ParquetRows
 
 from ._outputs import outputs as outputs
 
@@ -18,12 +19,19 @@ def versions() -> dict[str, str]:
 
 
 def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any] | None:
+    if data["kind"] == "parquet":
+        return lambda: _row_groups(data["url"] + data["table"])
     store = _store(data["url"], data["cache"] if data["kind"] == "cached" else None)
     if data["kind"] == "parts":
         parts = itertools.starmap(lambda offset, length: Located("shard.tar", offset, length), data["parts"])
         located = list(parts)
         return lambda: [store.read(each) for each in located]
     return lambda: [store.get(path) for path in data["paths"]]
+
+
+def _row_groups(url: str) -> Any:
+    rows = ParquetRows(url, open_groups=1)
+    return [rows.read_group(number) for number in range(len(rows.shard_sizes))]
 
 
 @lru_cache

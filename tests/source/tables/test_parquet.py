@@ -289,3 +289,29 @@ def test_nested_groups_of_more_than_two_gigabytes(tmp_path: Path) -> None:
     rows = ParquetRows(path)
     assert rows.shard_sizes == [22]
     assert all(len(rows[number]["t"]) == 100 for number in (0, 21))
+
+
+@pytest.mark.parametrize("columns", [None, ["n"], ["n", "text"], ["last", "n"], ["s.b", "s.a"], ["last"]])
+def test_a_row_group_is_read_at_once(columns: list[str] | None, tmp_path: Path) -> None:
+    """With one read if its columns are side by side, and nothing in between if they are far apart."""
+    size = 300
+    table = pa.table(
+        {
+            "n": list(range(size)),
+            "text": [f"é {number}" for number in range(size)],
+            "s": [{"a": number, "b": f"{number}", "c": [number] * 3} for number in range(size)],
+            "far": [bytes([number % 251]) * 400 for number in range(size)],
+            "last": [number / 2 for number in range(size)],
+        }
+    )
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path, row_group_size=100, compression="none", use_dictionary=["n", "last"])
+    counted = Counted()
+    rows = ParquetRows(path, columns=columns, open_file=counted, open_groups=1)
+    counted.reads.clear()
+    with pq.ParquetFile(path) as reference:
+        assert list(rows) == reference.read(columns=columns).to_pylist()
+    reads = [number for *_, number in counted.reads if number]
+    assert len(reads) == 3 * (2 if columns == ["last", "n"] else 1)
+    if columns is not None:
+        assert sum(reads) < 3 * 100 * 400

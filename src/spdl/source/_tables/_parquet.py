@@ -101,7 +101,8 @@ class ParquetRows(Rows[dict[str, Any]]):
         self._chosen: list[Columns] = []
         schemas: list[Any] = []
         for index, path in enumerate(self._files):
-            with self._reading.reader(path) as file:
+            with self._reading.reader(path) as reader:
+                file = reader.file
                 self._chosen.append(self._choose(index, file))
                 schemas.append(_sorted_schema(file.schema_arrow, self._chosen[-1].kept, schemas))
                 metadata = file.metadata
@@ -137,8 +138,8 @@ class ParquetRows(Rows[dict[str, Any]]):
         with kept.lock:  # other threads that need this group wait here
             if kept.table is None:
                 group = self._groups[number]
-                with self._reading.reader(group.path) as file:
-                    table = self._chosen[group.file].read(file, group.number)
+                with self._reading.reader(group.path) as reader:
+                    table = self._chosen[group.file].read(reader, group.number)
                     kept.table = self._completed(table, group.file)
             return kept.table
 

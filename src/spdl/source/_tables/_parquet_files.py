@@ -22,6 +22,11 @@ __all__ = ["Columns", "ParquetFiles", "parquet", "partitions_of"]
 #: Number of files that stay open between reads, and the bytes of footers that stay in memory.
 _MAX_OPEN: Final = 64
 _MAX_FOOTERS: Final = 256 << 20
+#: Largest range that is read by one request, as in Arrow, and the bytes of other columns in it.
+_MAX_SPAN: Final = 32 << 20
+_MAX_UNUSED: Final = 8 << 10
+#: From this size on, several threads decode the columns of a row group. For less, they cost more than they save.
+_FOR_THREADS: Final = 4 << 20
 _PATTERN: Final = re.compile(r"[*?\[{]")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,9}")
 #: How Hive writes null.
@@ -52,8 +57,8 @@ class ParquetFiles:
         self._num_bytes = 0
 
     @contextmanager
-    def reader(self, path: str) -> Iterator[Any]:
-        """A ``pyarrow.parquet.ParquetFile`` for this thread.
+    def reader(self, path: str) -> Iterator[_Reader]:
+        """An open file for this thread.
 
         Raises:
             ShardError: The file is damaged, or is not a Parquet file; also if that shows while it is used.
@@ -64,7 +69,7 @@ class ParquetFiles:
             self._begin()
         try:
             found = self._take(path) or _Reader(path, self._open_file, self._footers.get(path))
-            yield found.file
+            yield found
         except FileNotFoundError:
             raise
         except (ArrowException, OSError) as error:
@@ -103,23 +108,113 @@ class ParquetFiles:
 class _Reader:
     """A ``ParquetFile``, closed with the last reference, also if the user opened what it reads."""
 
-    __slots__ = ("_source", "file")
+    __slots__ = ("_buffered", "_source", "_window", "file")
 
     def __init__(self, path: str, open_file: Callable[[str], Any] | None, footer: Any) -> None:
-        self._source = None
+        self._source = self._window = self._buffered = None
         source: Any = path
         if open_file is not None:
             source = open_file(path)
             if isinstance(source, io.BufferedReader) and not isinstance(source.raw, io.FileIO):
-                # Arrow asks for the ranges that it needs. A buffer would divide each request in two.
+                # Whole ranges are read. A buffer would divide each request in two.
                 source = source.detach()
             self._source = source
-        self.file = parquet().ParquetFile(source, metadata=footer, pre_buffer=open_file is not None)
+            source = self._window = _Window(source)
+        self.file = parquet().ParquetFile(source, metadata=footer, pre_buffer=False)
+
+    def file_for(self, group: int, paths: Sequence[str] | None) -> Any:
+        """The ``ParquetFile`` to read these columns of a row group with."""
+        if self._window is None:
+            return self.file
+        span = _span_of(self.file.metadata.row_group(group), paths)
+        if len(span) <= _MAX_SPAN:
+            # One request, made by this thread: Arrow's threads would take turns with the GIL for every column.
+            self._window.fill(span)
+            return self.file
+        if self._buffered is None:  # requests several ranges at a time
+            self._buffered = parquet().ParquetFile(self._source, metadata=self.file.metadata, pre_buffer=True)
+        return self._buffered
+
+    def clear(self) -> None:
+        """Free what was read ahead."""
+        if self._window is not None:
+            self._window.clear()
 
     def __del__(self) -> None:
         close = getattr(self._source, "close", None)
         if close is not None:
             close()
+
+
+class _Window:
+    """A file of which one range is in memory. Has the methods that Arrow calls."""
+
+    closed = False
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self._position = 0
+        self._span = range(0)
+        self._data = memoryview(b"")
+
+    def fill(self, span: range) -> None:
+        """Read a range, with one request if the file is remote."""
+        self._source.seek(span.start)
+        parts: list[bytes] = []
+        left = len(span)
+        while left and (part := self._source.read(left)):
+            parts.append(part)
+            left -= len(part)
+        self._data = memoryview(parts[0] if len(parts) == 1 else b"".join(parts))
+        self._span = range(span.start, span.start + len(self._data))
+
+    def clear(self) -> None:
+        """Free the range."""
+        self._span, self._data = range(0), memoryview(b"")
+
+    def read(self, size: int = -1, /) -> Any:
+        start = self._position - self._span.start
+        if start >= 0 and 0 <= size <= len(self._data) - start:
+            self._position += size
+            return self._data[start : start + size]
+        self._source.seek(self._position)
+        found = self._source.read(size)
+        self._position += len(found)
+        return found
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        self._position = offset if whence == 0 else self._source.seek(offset, whence)
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def close(self) -> None:
+        """Do nothing: the owner of the source closes it."""
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+
+def _span_of(group: Any, paths: Sequence[str] | None) -> range:
+    """The bytes from the first to the last of these columns; more than are accepted if many others are between them."""
+    ranges = []
+    for number in range(group.num_columns):
+        column = group.column(number)
+        name = column.path_in_schema
+        if paths is None or any(name == path or name.startswith(f"{path}.") for path in paths):
+            start = column.data_page_offset
+            if column.dictionary_page_offset:
+                start = min(start, column.dictionary_page_offset)
+            ranges.append(range(start, start + column.total_compressed_size))
+    if not ranges:
+        return range(0)
+    span = range(min(own.start for own in ranges), max(own.stop for own in ranges))
+    unused = len(span) - sum(map(len, ranges))
+    return span if unused <= _MAX_UNUSED else range(_MAX_SPAN + 1)
 
 
 class Columns(NamedTuple):
@@ -154,14 +249,17 @@ class Columns(NamedTuple):
             )
         return cls(None if wanted is None else list(wanted), kept)
 
-    def read(self, file: Any, group: int) -> pa.Table:
+    def read(self, reader: _Reader, group: int) -> pa.Table:
         """Read these columns of a row group."""
         import pyarrow as pa
 
+        file = reader.file_for(group, self.paths)
+        is_large = file.metadata.row_group(group).total_byte_size >= _FOR_THREADS
         try:
-            table = file.read_row_group(group, columns=self.paths).combine_chunks()
+            table = file.read_row_group(group, columns=self.paths, use_threads=is_large).combine_chunks()
         except pa.ArrowNotImplementedError:  # a nested column of more than 2 GiB
             table = pa.Table.from_batches(list(file.iter_batches(row_groups=[group], columns=self.paths)))
+        reader.clear()
         # By number: pyarrow takes a name with dots for a path.
         names = table.column_names
         return table.select([names.index(name) for name in self.kept])
