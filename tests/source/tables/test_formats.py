@@ -172,6 +172,8 @@ def litdata(folder: Path, value: Any = 7, *, compression: str | None = None) -> 
     import litdata
     from litdata.streaming.writer import BinaryWriter
 
+    if compression is not None:
+        pytest.importorskip("zstandard")
     writer = BinaryWriter(str(folder / "lit"), chunk_size=10, compression=compression)
     for number in range(COUNT):
         writer[number] = {"n": number, "v": value}
