@@ -5,6 +5,7 @@ The names are those of real buckets. What an address means is judged by others: 
 """
 
 import io
+import json
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,9 +14,10 @@ from urllib.parse import quote
 
 import pytest
 
+from spdl._cli import main
 from spdl.io import load_image, load_image_batch, to_numpy
 from spdl.remote import RemoteObject, RemoteStore
-from spdl.source import JsonLines, ParquetRows, ShardOrder, ShardStream, TarIndex
+from spdl.source import ImageFolder, JsonLines, ParquetRows, ShardOrder, ShardStream, TarIndex
 from tests.support.object_server import ObjectServer, serve, warm_up
 
 pytest.importorskip("obstore")
@@ -173,3 +175,64 @@ def test_every_door_reads_every_name(door: str, place: str, server: ObjectServer
             if found != b"%02d" % number:
                 wrong.append((address, found))
     assert wrong == []
+
+
+def _fill(place: str, paths: list[str], data: bytes, folder: Path, server: ObjectServer) -> None:
+    for path in paths:
+        if place == "local":
+            (folder / path).parent.mkdir(exist_ok=True, parents=True)
+            (folder / path).write_bytes(data)
+        else:
+            server.objects[f"bucket/{path}"] = data
+
+
+@pytest.mark.parametrize("place", ["local", "s3"])
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_folders_of_images_have_any_name(
+    folder: str, place: str, server: ObjectServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """For ``ImageFolder`` and the command line, whose paths are addresses again."""
+    paths = [f"{folder}/c[1]/1.ppm", f"{folder}/c{{a,b}}/2 %20#1.ppm"]
+    _fill(place, [*paths, f"{folder.replace('[1]', '1')}x/c/3.ppm"], _ppm(b"ab"), tmp_path, server)
+    roots = [f"s3://bucket/{folder}", f"s3://bucket/{folder}/"]
+    if place == "local":
+        roots = [f"{tmp_path}/{folder}", (tmp_path / folder).as_uri(), tmp_path / folder]  # type: ignore[list-item]
+    for root in roots:
+        found = ImageFolder(root)
+        assert found.classes == ["c[1]", "c{a,b}"]
+        assert [_image(path) for path, _ in found] == [b"ab", b"ab"]
+        assert main(["load", "--json", "--quiet", "--size", "8", "--threads", "1", str(root)]) == 0
+        assert json.loads(capsys.readouterr().out)["num_images"] == 2
+
+
+@pytest.mark.filterwarnings("ignore:cannot save")
+@pytest.mark.parametrize("place", ["local", "s3"])
+def test_literal_names_come_before_patterns(place: str, server: ObjectServer, tmp_path: Path) -> None:
+    """As far as they exist; a path object is never a pattern."""
+    root = f"{tmp_path}/" if place == "local" else "s3://bucket/"
+    _fill(place, ["d[1]/a.tar", "d[1]/b{1,2}.tar"], _tar(b"literal"), tmp_path, server)
+    _fill(place, ["d1/a.tar", "d[1]/b1.tar", "d[1]/b2.tar", "e2/a.tar", "e3/a.tar"], _tar(b"other"), tmp_path, server)
+    _fill(place, ["f{a,b}/1.tar", "f{a,b}/2.tar"], _tar(b"braces"), tmp_path, server)
+    for pattern, count in {
+        "d[1]/a.tar": 1,
+        "d[1]/*.tar": 4,
+        "d[1]/b{1,2}.tar": 1,
+        "d[1]/b{1..2}.tar": 2,
+        "e[23]/a.tar": 2,
+        "e[23]/*.tar": 2,
+        "e{2,3}/*.tar": 2,
+        "d[1]/": 4,
+        "f{a,b}/*.tar": 2,
+        "f{a,b}/{1..2}.tar": 2,
+    }.items():
+        samples = list(ShardStream(root + pattern))
+        assert [sample["txt"] for sample in TarIndex.build(root + pattern)] == [sample["txt"] for sample in samples]
+        assert len(samples) == count, pattern
+        if pattern in ("d[1]/a.tar", "d[1]/b{1,2}.tar"):
+            assert samples[0]["txt"] == b"literal"
+    if place == "local":
+        for pattern in ("e[23]/a.tar", "e{2,3}/a.tar", "e?/a.tar"):
+            with pytest.raises(FileNotFoundError):
+                TarIndex.build(tmp_path / pattern)
+            with pytest.raises(FileNotFoundError):
+                list(ShardStream(tmp_path / pattern))

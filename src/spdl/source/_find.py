@@ -94,7 +94,12 @@ def expand_names(address: Address) -> list[str]:
     root, path, exact, is_literal = address
     if not root:
         return expand_local(address)
-    return [path] if is_literal or exact is not None or exists(root, path) else expand_braces(path)
+    if is_literal or exact is not None or exists(root, path):
+        return [path]
+    if expand_braces(path) == [path]:
+        return [path]
+    literal = _literal_folder(store_at(root), f"{path}/")
+    return [path] if literal == f"{path}/" else [literal + rest for rest in expand_braces(path[len(literal) :])]
 
 
 def expand_shard(given: str | os.PathLike[str]) -> list[tuple[str, Address]]:
@@ -170,7 +175,8 @@ def _find_stored(folders: StoreFolders, address: Address, in_folder: Sequence[st
             return found
         raise _not_found(name, store)
     found = []
-    for each in expand_braces(name):
+    literal = _literal_folder(store, name)
+    for each in (literal + rest for rest in expand_braces(name[len(literal) :])):
         if _WILDCARD.search(each) is not None:
             matching = sorted(map(as_stored, store.list(each)))
         else:
@@ -179,6 +185,21 @@ def _find_stored(folders: StoreFolders, address: Address, in_folder: Sequence[st
             raise _not_found(each, store)
         found += matching
     return found
+
+
+def _literal_folder(store: RangeStore, name: str) -> str:
+    """The longest beginning of a name that is a folder whose name has braces that would expand; else nothing."""
+    position = len(name)
+    while (position := name.rfind("/", 0, position)) >= 0:
+        folder = name[: position + 1]
+        if len(expand_braces(folder)) == 1:
+            break
+        try:
+            if any(True for _ in store.list(f"{glob.escape(folder)}**/*")):
+                return folder
+        except RuntimeError:  # it cannot be listed
+            break
+    return ""
 
 
 def _listed_in(store: RangeStore, folder: str, patterns: Sequence[str]) -> list[StoredFile]:
