@@ -45,16 +45,17 @@ class LoaderStates:
         """See ``DataLoader``."""
         if self._loaded is not None:
             return dict(self._loaded)
-        pipeline = self._loader._build()
+        rng_epoch = None
         if self._newest is not None:
             state: dict[str, str] = self._newest.state(was_started=True)
             if self._previous is not None and _has_no_beginning(state):
                 state = self._previous.state(was_started=True)
             if not _is_before_next_epoch(state):
-                return state
+                return state  # without a pipeline, which would take several times as long
             rng_epoch = json.loads(state[KEY]).get("rng_epoch")
-            if rng_epoch is not None:
-                set_rng_epoch(pipeline, rng_epoch)
+        pipeline = self._loader._build()
+        if rng_epoch is not None:
+            set_rng_epoch(pipeline, rng_epoch)
         return pipeline.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
