@@ -52,4 +52,10 @@ EXCEPTIONS: Final[dict[int, KnownDisagreement]] = {
         what="Turns the planes first and enlarges chroma afterwards; SPDL with libheif 1.15 the other way round.",
         why="With odd sizes and 4:2:2, chroma lies at other places. Both are near the picture that was encoded.",
     ),
+    201: KnownDisagreement(
+        forms="PAM in colour without a type of tuples",
+        reader="opencv 5.0.0",
+        what="Writes and reads blue first; SPDL and the ffmpeg tool take three samples for red, green and blue.",
+        why="The type that pam(5) has for three samples is RGB, in that order; OpenCV writes no type.",
+    ),
 }
