@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader as TorchDataLoader
 
-from spdl.dataloader import get_pytorch_dataloader
+from spdl.dataloader import DataLoader, get_pytorch_dataloader
 from tests.support.soak import amount, seeds
 
 from .stateful import MAPS, SAMPLERS, SHUFFLES, STREAMS
@@ -25,6 +25,7 @@ pytestmark = [
         "ignore::UserWarning:torchdata",
         "ignore:'set_vital' is deprecated:UserWarning",
         "ignore:.* are loaded again and discarded:UserWarning",
+        "ignore:.* it is iterated from its beginning:UserWarning",
         "ignore:.*multi-threaded, use of fork:DeprecationWarning",
     )
 ]
@@ -55,28 +56,43 @@ def plain(batch: Any) -> Any:
 def expected_of(options: Options, kind: str, judge: Any) -> list[list[Any]]:
     """The epochs of another loader, which nobody interrupts."""
     how: dict[str, Any] = {}
-    if kind in SLOW or (judge is DataLoader and kind == "kept threads"):  # then torch draws one seed for all epochs
+    if kind in SLOW or (
+        judge is TorchDataLoader and kind == "kept threads"
+    ):  # then torch draws one seed for all epochs
         how = {"num_workers": 2, "multiprocessing_context": "fork", "persistent_workers": kind.startswith("kept")}
     torch.manual_seed(SEED)
     loader = judge(**options(), collate_fn=as_is, **how)
     return [[plain(batch) for batch in loader] for _ in range(EPOCHS)]
 
 
-def killed(options: Options, kind: str, expected: list[list[Any]], rng: random.Random) -> list[list[Any]]:
+def drop_in(options: Options, kind: str, rng: random.Random) -> Any:
+    return get_pytorch_dataloader(
+        **options(), collate_fn=as_is, snapshot_every_n_steps=rng.choice([1, 1, 3, 0]), **KINDS[kind]
+    )
+
+
+def of_pipelines(options: Options, kind: str, rng: random.Random) -> Any:
+    values = options()
+    return DataLoader(
+        values["dataset"], batch_size=values["batch_size"], num_threads=2, output_order="input", resumable=True
+    )
+
+
+def killed(
+    options: Options, kind: str, expected: list[list[Any]], rng: random.Random, make: Any = drop_in
+) -> list[list[Any]]:
     """The epochs of a run that is killed and resumed until it is through."""
     epochs: list[list[Any]] = [[]]
     state: dict[str, Any] | None = None
     num_runs = 0
     while len(epochs) <= EPOCHS:
         torch.manual_seed(SEED)  # as scripts do at their start
-        loader = get_pytorch_dataloader(
-            **options(), collate_fn=as_is, snapshot_every_n_steps=rng.choice([1, 1, 3, 0]), **KINDS[kind]
-        )
+        loader = make(options, kind, rng)
         num_runs += 1
         assert num_runs < 100, f"there is no end to it: {epochs}"
         if state is not None:
             loader.load_state_dict(state)
-            assert loader.state_dict() == state
+            assert make is of_pipelines or loader.state_dict() == state
         if rng.random() < 0.2:
             state = json.loads(json.dumps(loader.state_dict()))  # killed before it begins
             continue
@@ -102,11 +118,13 @@ def killed(options: Options, kind: str, expected: list[list[Any]], rng: random.R
     return epochs[:EPOCHS]
 
 
-def check(options: Options, kind: str, number: int, seed: int, judge: Any = torchdata.StatefulDataLoader) -> None:
+def check(
+    options: Options, kind: str, number: int, seed: int, judge: Any = torchdata.StatefulDataLoader, make: Any = drop_in
+) -> None:
     expected = expected_of(options, kind, judge)
     for attempt in range(number):
         rng = random.Random(f"{kind} {seed} {attempt}")
-        assert killed(options, kind, expected, rng) == expected, attempt
+        assert killed(options, kind, expected, rng, make) == expected, attempt
 
 
 def stream_of(name: str, batch_size: int | None, *, drop_last: bool = False) -> Options:
@@ -130,6 +148,14 @@ def test_a_killed_stream(name: str, kind: str, batch_size: int | None, seed: int
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("seed", seeds(2, 10))
+@pytest.mark.parametrize("name", [name for name in STREAMS if "Global" not in name and name != "InBoth"])
+def test_a_killed_loader_over_a_stream(name: str, seed: int) -> None:
+    """Pipelines go through the same datasets, one after the other."""
+    check(stream_of(name, 3), "inline", amount(2, 6), seed, make=of_pipelines)
+
+
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", seeds(1, 3))
 @pytest.mark.parametrize("kind", QUICK)
 @pytest.mark.parametrize("dataset", MAPS)
@@ -150,7 +176,7 @@ def test_a_killed_shuffle(name: str, dataset: str, kind: str, seed: int) -> None
     skip_if_no_judge(dataset, kind)
     if dataset == "Counting" and kind == "kept threads":
         pytest.skip("torch's workers have copies of the dataset")
-    check(lambda: {"dataset": MAPS[dataset](), **SHUFFLES[name]()}, kind, amount(2, 6), seed, DataLoader)
+    check(lambda: {"dataset": MAPS[dataset](), **SHUFFLES[name]()}, kind, amount(2, 6), seed, TorchDataLoader)
 
 
 @pytest.mark.soak(only=True)
@@ -168,7 +194,7 @@ def test_a_killed_stream_of_worker_processes(name: str, kind: str, seed: int) ->
 @pytest.mark.parametrize("name", [*SAMPLERS, *SHUFFLES])
 def test_a_killed_sampler_of_worker_processes(name: str, kind: str, seed: int) -> None:
     # Torchdata iterates a sampler once where torch does it twice, and its own sampler draws whenever it is iterated.
-    judge = torchdata.StatefulDataLoader if name in SAMPLERS and not name.startswith("torchdata's") else DataLoader
+    judge = torchdata.StatefulDataLoader if name in SAMPLERS and not name.startswith("torchdata's") else TorchDataLoader
     options = {**SAMPLERS, **SHUFFLES}[name]
     check(lambda: {"dataset": MAPS["Counting"](), **options()}, kind, 2, seed, judge)
 

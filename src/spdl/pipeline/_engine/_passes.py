@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
-from itertools import chain
+from itertools import chain, repeat
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -253,19 +253,30 @@ class Passes:
         with self.engine.lock:
             self.positions.jump(index)
 
-    def open(self, state: dict[str, Any] | None) -> Iterator[Any]:
-        """Iterate the source, from its saved state if there is one."""
+    def open(self, state: dict[str, Any] | None, *, is_start: bool = False) -> Iterator[Any]:
+        """Iterate the source, from its saved state if there is one.
+
+        Args:
+            state: The state to load.
+            is_start: Whether it is from before the first item: the state that the pass before has left.
+        """
         source = self.source
         if not self.is_watched:
             return iter(source)
         self.owner = None
         if has_state(source):
             self.owner = source
-            if state is not None:
-                self.residue = residue = Residue(source)
-                source.load_state_dict(unpack(state, name_of(source)))
-                residue.note_loaded()
-            return iter(source)
+            if state is None:
+                return iter(source)
+            # An iterator may begin anew with each iter(), also that of a ``for`` statement.
+            own = map(next, repeat(iter(source))) if self.is_iterator else None
+            if is_start and pack(source.state_dict()) == state:  # a new source has it already
+                return iter(source) if own is None else own
+            self.residue = residue = Residue(source)
+            source.load_state_dict(unpack(state, name_of(source)))
+            residue.note_loaded()
+            opened: Iterator[Any] = iter(source) if own is None else own
+            return self.after_last(opened) if is_start else opened
         iterator: Iterator[Any] = iter(source)
         if has_state(iterator):
             self.owner = iterator
@@ -278,6 +289,18 @@ class Passes:
                 "iterators have no load_state_dict()"
             )
         return iterator
+
+    def after_last(self, iterator: Iterator[Any]) -> Iterator[Any]:
+        """Yield the items of a pass. If the loaded state was at the end of a pass, this is the one after it."""
+        value = next(iterator, _EXHAUSTED)
+        if value is not _EXHAUSTED:
+            yield value
+            value = None
+            yield from iterator
+            return
+        if self.residue is not None:
+            self.residue.clear()
+        yield from iter(self.source)
 
     def indexed(self, plan: Plan, start: int) -> Iterator[Iterator[Any]]:
         """Yield iterators over the items of a pass. The caller exhausts each before it takes the next."""
@@ -321,7 +344,7 @@ class Passes:
     def replayed(self, plan: Plan, start: int) -> Generator[Any, None, None]:
         """Iterate from a saved state or the beginning, and skip consumed items."""
         position, state = (0, None) if plan.iterator is None else plan.iterator
-        iterator = self.open(state)
+        iterator = self.open(state, is_start=position == 0)
         try:
             for wanted in (*plan.holes, range(plan.high, sys.maxsize)):
                 while position < wanted.start:
@@ -330,7 +353,8 @@ class Passes:
                     position += 1
                 self.jump(start + position)
                 if wanted.start == plan.high:
-                    yield from iterator if self.owner is None else self.watched(iterator, start, position)
+                    loaded = state if plan.iterator is not None and plan.iterator[0] == position else None
+                    yield from iterator if self.owner is None else self.watched(iterator, start, position, loaded)
                     return
                 for position in wanted:
                     value = next(iterator, _EXHAUSTED)
@@ -411,14 +435,19 @@ class Passes:
 
     # -- states of the source
 
-    def watched(self, iterator: Iterator[Any], start: int, position: int) -> Generator[Any, None, None]:
-        """Yield the rest of a pass, and save states on the way."""
+    def watched(
+        self, iterator: Iterator[Any], start: int, position: int, loaded: dict[str, Any] | None = None
+    ) -> Generator[Any, None, None]:
+        """Yield the rest of a pass, and save states on the way.
+
+        ``loaded``: the state that it begins from. A generator has nothing of it yet, and so has its source.
+        """
         index = start + position
         # With ``set_epoch`` a new pass needs no state, and some sources still have the state of the old pass's end.
         may_be_old = self.set_epoch is not None and self.owner is self.source
         try:
             if not may_be_old:
-                self.save_state(index)
+                self.save_state(index, loaded)
             for value in iterator:
                 yield value
                 index += 1
@@ -433,10 +462,11 @@ class Passes:
         if perf_counter() >= self.next_snapshot:
             self.save_state(index)
 
-    def save_state(self, index: int, *, is_end: bool = False) -> None:
+    def save_state(self, index: int, state: dict[str, Any] | None = None, *, is_end: bool = False) -> None:
         """Save the state of the source before the item with this index, and drop those that are no longer needed."""
         began = perf_counter()
-        state = pack(self.owner.state_dict())
+        if state is None:
+            state = pack(self.owner.state_dict())
         now = perf_counter()
         self.next_snapshot = now + (now - began) / _SNAPSHOT_SHARE
         with self.engine.lock:
