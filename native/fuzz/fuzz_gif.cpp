@@ -18,7 +18,9 @@ void fuzz(std::span<const std::uint8_t> data) {
   constexpr std::size_t kMost = std::size_t{1} << 20;  // not a matter of memory
   const std::size_t size = static_cast<std::size_t>(facts.width) * static_cast<std::size_t>(facts.height);
   std::vector<std::uint8_t> out(std::min(size, kMost));
-  if (spdl::unpack_lzw(codes, facts.bits, out)) {
-    spdl::fuzz_touch(out);
+  for (const spdl::LzwKind kind : {spdl::LzwKind::kGif, spdl::LzwKind::kTiff}) {
+    if (spdl::unpack_lzw(codes, kind, facts.bits, out)) {
+      spdl::fuzz_touch(out);
+    }
   }
 }

@@ -46,9 +46,14 @@ std::uint64_t word_at(Bytes bytes, std::size_t at) noexcept {
   return word;
 }
 
+template <LzwKind kind>
 unsigned code_at(Bytes codes, std::size_t bit, unsigned width) noexcept {
   const std::uint64_t word = word_at(codes, bit / 8);
-  return static_cast<unsigned>(word >> (bit % 8)) & ((1U << width) - 1);
+  if constexpr (kind == LzwKind::kTiff) {
+    return static_cast<unsigned>(__builtin_bswap64(word) << (bit % 8) >> (64 - width));
+  } else {
+    return static_cast<unsigned>(word >> (bit % 8)) & ((1U << width) - 1);
+  }
 }
 
 // The string to its place, as much of it as there is room for.
@@ -70,7 +75,9 @@ inline void write(String string, std::span<std::uint8_t> out, std::size_t to) no
   }
 }
 
+template <LzwKind kind>
 bool unpack(Bytes codes, unsigned bits, std::span<std::uint8_t> out) noexcept {
+  constexpr unsigned kEarly = kind == LzwKind::kTiff ? 1 : 0;
   const unsigned clear = 1U << bits;
   std::array<String, std::size_t{1} << kMostBits> table;
   for (unsigned i = 0; i < clear; ++i) {
@@ -79,7 +86,7 @@ bool unpack(Bytes codes, unsigned bits, std::span<std::uint8_t> out) noexcept {
   const std::size_t num_bits = codes.size() * 8;
   std::size_t bit = 0;
   unsigned width = bits + 1;
-  unsigned grows_at = 2U << bits;
+  unsigned grows_at = (2U << bits) - kEarly;
   unsigned next = clear + 2;  // the code that gets the next string
   unsigned largest = clear - 1;
   String before{};  // what was written last; of length 0: nothing since the table was cleared
@@ -88,14 +95,14 @@ bool unpack(Bytes codes, unsigned bits, std::span<std::uint8_t> out) noexcept {
     if (bit + width > num_bits) {
       return false;
     }
-    const unsigned code = code_at(codes, bit, width);
+    const unsigned code = code_at<kind>(codes, bit, width);
     bit += width;
     if ((code | 1) == clear + 1 || code > largest) [[unlikely]] {
       if (code != clear) {
         return false;
       }
       width = bits + 1;
-      grows_at = 2U << bits;
+      grows_at = (2U << bits) - kEarly;
       next = clear + 2;
       largest = clear - 1;
       before.length = 0;
@@ -111,7 +118,7 @@ bool unpack(Bytes codes, unsigned bits, std::span<std::uint8_t> out) noexcept {
       ++next;
       if (next == grows_at && width < kMostBits) [[unlikely]] {
         ++width;
-        grows_at = 1U << width;
+        grows_at = (1U << width) - kEarly;
       }
     }
     largest = next;
@@ -124,11 +131,12 @@ bool unpack(Bytes codes, unsigned bits, std::span<std::uint8_t> out) noexcept {
 
 }  // namespace
 
-bool unpack_lzw(Bytes codes, int bits, std::span<std::uint8_t> out) noexcept {
+bool unpack_lzw(Bytes codes, LzwKind kind, int bits, std::span<std::uint8_t> out) noexcept {
   if (bits < 2 || bits > kLzwBits || out.size() > UINT32_MAX) {
     return false;
   }
-  return unpack(codes, static_cast<unsigned>(bits), out);
+  const auto width = static_cast<unsigned>(bits);
+  return kind == LzwKind::kTiff ? unpack<LzwKind::kTiff>(codes, width, out) : unpack<LzwKind::kGif>(codes, width, out);
 }
 
 }  // namespace spdl

@@ -49,7 +49,7 @@ av::FramePtr decode_gif(Bytes gif, const GifFacts& facts, std::int64_t max_pixel
   Buffer memory;
   const std::span<std::uint8_t> indices(memory.reserve(static_cast<std::size_t>(num_pixels)),
                                         static_cast<std::size_t>(num_pixels));
-  if (!unpack_lzw({codes.data(), size}, facts.bits, indices) ||
+  if (!unpack_lzw({codes.data(), size}, LzwKind::kGif, facts.bits, indices) ||
       (num_colours < 256 && *std::max_element(indices.begin(), indices.end()) >= num_colours)) {
     return nullptr;
   }

@@ -20,7 +20,7 @@ std::vector<std::uint8_t> pack(const std::vector<unsigned>& codes, unsigned widt
 // Digits of the symbols; empty if there are fewer than `size`.
 std::string unpacked(const std::vector<std::uint8_t>& codes, std::size_t size) {
   std::vector<std::uint8_t> out(size);
-  if (!unpack_lzw(codes, 2, out)) {
+  if (!unpack_lzw(codes, LzwKind::kGif, 2, out)) {
     return {};
   }
   std::string text;
@@ -52,8 +52,8 @@ TEST_CASE("codes that end early or that no table has give nothing") {
   CHECK(unpacked(pack({kClear, 1, 7}, 3), 2).empty());
   CHECK(unpacked({}, 1).empty());
   std::vector<std::uint8_t> out(1);
-  CHECK_FALSE(unpack_lzw(pack({kClear, 1}, 3), 1, out));
-  CHECK_FALSE(unpack_lzw(pack({kClear, 1}, 3), 9, out));
+  CHECK_FALSE(unpack_lzw(pack({kClear, 1}, 3), LzwKind::kGif, 1, out));
+  CHECK_FALSE(unpack_lzw(pack({kClear, 1}, 3), LzwKind::kGif, 9, out));
 }
 
 TEST_CASE("strings of any length go to their places") {
