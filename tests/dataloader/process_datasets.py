@@ -285,18 +285,23 @@ def await_wait(pid: int) -> None:
 
 
 class Interrupting(Numbers):
-    """Once, before one index is loaded, whoever made the dataset gets a Ctrl-C. It says so when it has noticed."""
+    """Once, before one index is loaded, whoever made the dataset gets a Ctrl-C, when it is prepared for that.
 
-    def __init__(self, length: int, at: int, noticed: Any) -> None:
+    It says so when it has noticed.
+    """
+
+    def __init__(self, length: int, at: int, prepared: Any, noticed: Any) -> None:
         super().__init__(length)
         self.at = at
+        self.prepared = prepared
         self.noticed = noticed
         self.pid = os.getpid()
 
     def __getitem__(self, index: int) -> tuple[int, int]:
         if index == self.at:
             self.at = -1
-            await_wait(self.pid)  # whoever it is has taken what came before, and waits for this
+            assert self.prepared.wait(30)  # another worker may be slow, and the first batch is still waited for
+            await_wait(self.pid)  # whoever it is waits for this, or for a batch before it
             os.kill(self.pid, signal.SIGINT)
             assert self.noticed.wait(30)
         return super().__getitem__(index)

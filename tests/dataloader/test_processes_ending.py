@@ -59,11 +59,13 @@ def test_an_interrupt_ends_the_epoch_and_not_the_workers() -> None:
     """Ctrl-C while a batch is waited for; persistent workers go on with the next epoch."""
     run_child(
         script("""
-noticed = multiprocessing.get_context("forkserver").Event()
-run = begin(Interrupting(8, at=3, noticed=noticed), persistent_workers=True)
+context = multiprocessing.get_context("forkserver")
+prepared, noticed = context.Event(), context.Event()
+run = begin(Interrupting(8, at=3, prepared=prepared, noticed=noticed), persistent_workers=True)
 batches = run.iterate()
 pid = next(batches)[0][1]
 try:
+    prepared.set()
     list(batches)
 except KeyboardInterrupt:
     noticed.set()
