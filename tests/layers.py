@@ -257,7 +257,10 @@ RULES = [
     Rule(f"{TORCH}._inline", allows=TORCH_NEEDS),
     Rule(f"{TORCH}.threads", allows=TORCH_NEEDS),
     Rule(f"{TORCH}.processes", allows=(*TORCH_NEEDS, "spdl.dataloader._losses")),
-    Rule(f"{TORCH}.choosing", allows=(*TORCH_NEEDS, f"{TORCH}.threads", f"{TORCH}.processes")),
+    Rule(f"{TORCH}._thread_bound"),
+    Rule(
+        f"{TORCH}.choosing", allows=(*TORCH_NEEDS, f"{TORCH}._thread_bound", f"{TORCH}.threads", f"{TORCH}.processes")
+    ),
     # inside the media package: folders over one vocabulary, each below those that may import it
     Rule(f"{IO}._errors", lazily=(f"{IO}._types",)),
     Rule(f"{IO}._types"),

@@ -217,3 +217,17 @@ class TokenDataset:
 
     def __getitem__(self, index: int) -> str | None:
         return os.environ.get("SPDL_TEST_TOKEN")
+
+
+class Renewing:
+    """A source that changes a variable before each item."""
+
+    def __iter__(self) -> Iterator[int]:
+        for number in range(1, 9):
+            os.environ["SPDL_TEST_TOKEN"] = str(number)
+            yield number
+
+
+def with_token(number: int) -> tuple[int, int]:
+    """The item, and the variable where the op runs."""
+    return number, int(os.environ.get("SPDL_TEST_TOKEN", "0"))

@@ -1,12 +1,16 @@
 """The environment variables of the training process, as its other processes have them."""
 
+import multiprocessing
 import os
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
 
 import pytest
 
 from spdl._processes._child import Child
 from spdl._processes._environment import Environment, Renewed, change_environment
-from spdl.pipeline import iterate_in_subprocess
+from spdl.pipeline import PipelineBuilder, iterate_in_subprocess, run_pipeline_in_subprocess
+from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
 from tests.processes import bodies
 from tests.processes.bodies import TIMEOUT
 
@@ -108,3 +112,35 @@ def test_persistent_workers_of_a_loader_have_the_environment_of_each_epoch(monke
                 monkeypatch.setenv("SPDL_TEST_TOKEN", token)
             assert list(loader) == [token] * 4
         del loader
+
+
+def _pipeline(place: str) -> PipelineBuilder[Any, Any]:
+    builder: PipelineBuilder[Any, Any] = PipelineBuilder().add_source(bodies.Renewing())
+    if place == "region":
+        builder = builder.to(ProcessPoolExecutorConfig(2)).pipe(bodies.with_token).to(MAIN_PROCESS)
+    else:
+        builder = builder.pipe(bodies.with_token, isolate=True)
+    return builder.add_sink(1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["region", "isolated"])
+def test_workers_of_a_pipeline_have_the_environment_of_each_item(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At least as new as the item: the source changes it."""
+    monkeypatch.setenv("SPDL_TEST_TOKEN", "0")
+    pipeline = _pipeline(place).build(num_threads=1)
+    with pipeline.auto_stop():
+        taken = sorted(pipeline)
+    assert [number for number, _ in taken] == list(range(1, 9))
+    assert all(token >= number for number, token in taken), taken
+
+
+@pytest.mark.slow
+def test_workers_of_a_moved_pool_have_the_environment_of_each_call() -> None:
+    """The pipeline in the subprocess changes it."""
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("forkserver")) as pool:
+        builder: PipelineBuilder[Any, Any] = PipelineBuilder().add_source(bodies.Renewing())
+        config = builder.pipe(bodies.with_token, executor=pool).add_sink(1).get_config()
+        taken = sorted(run_pipeline_in_subprocess(config, num_threads=1, timeout=TIMEOUT))
+    assert [number for number, _ in taken] == list(range(1, 9))
+    assert all(token >= number for number, token in taken), taken

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Any
 
-__all__ = ["Environment", "Renewed", "change_environment"]
+__all__ = ["Environment", "Renewed", "change_environment", "change_environment_by"]
 
 
 class Environment:
@@ -62,6 +63,11 @@ def change_environment(changes: Mapping[str, str | None]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
+
+
+def change_environment_by(message: Any) -> None:
+    """The same, as a handler of a message that has them."""
+    change_environment(message.load())
 
 
 def _raw() -> dict[object, object]:

@@ -22,7 +22,8 @@ from ._torch._arguments import Arguments, OnError, ResolvedArguments, Workers, i
 from ._torch._epoch_stats import empty_stats
 from ._torch._fetching import DrawnSeed
 from ._torch._plan import Plan, Run
-from ._torch._warnings import too_many_workers
+from ._torch._thread_bound import find_bound
+from ._torch._warnings import thread_bound, too_many_workers
 from ._torch.resuming._progress import Progress
 from ._torch.resuming._stateful import is_stateful
 
@@ -192,6 +193,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         self._failures_seen: Counter[str] = Counter()  # of all epochs, for their log
         self._is_measured = False  # epochs are measured from their start
         self._num_epochs = 0  # number of epochs begun since the choice, before the current one
+        self._has_warned = False  # of objects that threads cannot share
         self._is_made = True
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -238,6 +240,8 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         return epoch
 
     def _iterate(self, progress: Progress, loaded: "Loaded | None", arrival: "Arrival | None" = None) -> "Epoch[T]":
+        if self.workers == "thread" and self.num_workers > 0 and not self._has_warned:
+            self._has_warned = _warn_of_bound(self.dataset, self.collate_fn, stacklevel=3)
         if self._run is not None:
             self._begin_indices(progress, loaded, arrival)
             return Epoch(self._run.iterate(progress), self, progress)
@@ -264,6 +268,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
             workers = self._choice.workers
             if workers == "process":
                 _warn_of_workers(self.num_workers, stacklevel=3)
+            plan = self._choice.plan_of(plan)
         run = _make_run(workers, plan)
         if self.persistent_workers:
             self._run = run
@@ -500,6 +505,15 @@ def _warn_of_workers(num_workers: int, *, stacklevel: int) -> None:
     text = too_many_workers(num_workers) if num_workers > 0 else None
     if text is not None:
         warnings.warn(text, stacklevel=stacklevel + 1)
+
+
+def _warn_of_bound(dataset: Any, collate_fn: Any, *, stacklevel: int) -> bool:
+    """Warn of objects that threads cannot share. Returns whether there are any."""
+    bound = find_bound(dataset=dataset, collate_fn=collate_fn)
+    if bound is None or bound.is_serial:
+        return False
+    warnings.warn(thread_bound(str(bound)), stacklevel=stacklevel + 1)
+    return True
 
 
 def _warn_of_discarding(dataset: Any, num_batches: int, *, stacklevel: int) -> None:

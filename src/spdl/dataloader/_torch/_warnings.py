@@ -1,9 +1,9 @@
-"""The warnings of torch's loader, word for word, so that filters and web searches for its text work. No imports."""
+"""The warnings of loaders. torch's are word for word, so that filters and web searches for them work. No imports."""
 
 import os
 from typing import Any
 
-__all__ = ["longer_than_reported", "too_many_workers"]
+__all__ = ["longer_than_reported", "thread_bound", "too_many_workers"]
 
 
 def too_many_workers(num_workers: int) -> str | None:
@@ -43,3 +43,12 @@ def longer_than_reported(dataset: Any, reported: int, num_taken: int, *, in_proc
             "IterableDataset for examples."
         )
     return text
+
+
+def thread_bound(what: str) -> str:
+    """The warning about an object that threads share and should not."""
+    return (
+        f"workers='thread' loads with a dataset that threads cannot share: {what}. They move each other's position in "
+        "it, so samples may be wrong, or calls fail. Use workers='process', or let each thread open its own "
+        "(threading.local)."
+    )

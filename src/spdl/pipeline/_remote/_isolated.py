@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spdl._errors import WorkerDiedError, WorkerError, WorkerTimeoutError
 from spdl._processes._child import Child
+from spdl._processes._environment import Environment
 from spdl._processes._stacks import STACK_SIGNAL, stacks_of, tidy
 from spdl._processes._transport import wait_readable
 from spdl._reports import add_note
@@ -48,6 +49,7 @@ class IsolatedChild:
     def __init__(self, task: IsolatedTask) -> None:
         self._is_killed = False
         self._crash, told = _crash_pipe()
+        self._environment = Environment()
         try:
             self._child = Child.start(
                 serve,
@@ -94,6 +96,8 @@ class IsolatedChild:
         child = self._child
         error: WorkerError
         try:
+            if changes := self._environment.changes():
+                child.link.send(ToIsolated.ENVIRONMENT, 0, changes)
             child.link.send_encoded([(kind, 0, encoded)])
             frame = child.recv(timeout)
         except WorkerDiedError as exc:

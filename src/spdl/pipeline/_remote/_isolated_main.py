@@ -10,6 +10,7 @@ from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from spdl._processes._environment import change_environment_by
 from spdl._processes._remote_failure import RemoteFailure
 from spdl._processes._serve import serve_requests
 from spdl._processes._stacks import STACK_SIGNAL
@@ -46,7 +47,8 @@ def serve(
         _tell_crashes(crash)
     link.send(FromIsolated.READY)
     server = _Server(link, op, is_generator, retry)
-    serve_requests(link, {ToIsolated.CALL: server.call, ToIsolated.AGAIN: server.call_again})
+    handlers = {ToIsolated.CALL: server.call, ToIsolated.AGAIN: server.call_again}
+    serve_requests(link, {**handlers, ToIsolated.ENVIRONMENT: change_environment_by})
 
 
 class _Server:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from spdl._processes._environment import change_environment_by
 from spdl._processes._serve import await_end, failure_of, serve_requests
 from spdl._processes._transport import Frame, Link, LinkEnd
 from spdl._processes._transport._arena import set_current
@@ -38,7 +39,7 @@ def work(owner: Link, there: LinkEnd, initializer: Callable[..., object] | None,
             owner.send(FromMoved.INITIALIZER_FAILED, 0, failure)
             return
         owner.send(FromMoved.READY)
-        serve_requests(link, {MovedCall.CALL: partial(_answer, link)})
+        serve_requests(link, {MovedCall.CALL: partial(_answer, link), MovedCall.ENVIRONMENT: change_environment_by})
     await_end(owner)
 
 

@@ -9,6 +9,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from spdl._errors import WorkerDiedError
+from spdl._processes._environment import Environment
 from spdl._processes._transport import Encoded, Link, LinkEnd
 from spdl.pipeline._engine._remote_calls import unpack_remote
 
@@ -43,6 +44,7 @@ class MovedProcessPool(Executor):
     def __init__(self, name: str, ends: Sequence[LinkEnd]) -> None:
         self._name = name
         self._ends = list(ends)
+        self._environments = [Environment() for _ in self._ends]  # of the workers, which have started with this process
         self._lock = threading.Lock()  # guards the fields below; no call is put in a queue that no thread reads
         self._has_started = False
         self._broken: str | None = None
@@ -74,13 +76,13 @@ class MovedProcessPool(Executor):
 
     def _start(self) -> None:
         self._has_started = True
-        for number, end in enumerate(self._ends, 1):
+        for number, (end, environment) in enumerate(zip(self._ends, self._environments, strict=True), 1):
             # A daemon: it waits for calls as long as the process lives.
             threading.Thread(
-                target=self._serve, args=(number, end.open()), name=f"spdl-moved-{number}", daemon=True
+                target=self._serve, args=(number, end.open(), environment), name=f"spdl-moved-{number}", daemon=True
             ).start()
 
-    def _serve(self, number: int, link: Link) -> None:
+    def _serve(self, number: int, link: Link, environment: Environment) -> None:
         """Body of the thread of one worker."""
         while True:
             task = self._tasks.get()
@@ -93,7 +95,7 @@ class MovedProcessPool(Executor):
                 continue
             future = task.future
             del task  # the arguments may be large, and must not be kept until the next call
-            if not _call(link, encoded, future):
+            if not _call(link, encoded, future, environment):
                 link.close()
                 self._break(number, future)
                 return
@@ -113,9 +115,11 @@ class MovedProcessPool(Executor):
                 task.future.set_exception(_broken_pool(self._broken))
 
 
-def _call(link: Link, encoded: Encoded, future: Future[Any]) -> bool:
+def _call(link: Link, encoded: Encoded, future: Future[Any], environment: Environment) -> bool:
     """Run one call on the worker and set the result of its future. Returns False if the worker is gone."""
     try:
+        if changes := environment.changes():
+            link.send(MovedCall.ENVIRONMENT, 0, changes)
         link.send_encoded([(MovedCall.CALL, 0, encoded)])
         frame = link.recv()
     except (OSError, EOFError):

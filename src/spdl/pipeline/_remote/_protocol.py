@@ -63,13 +63,15 @@ class MovedCall(IntEnum):
     CALL = 1  #: to the worker. Payload: (function, positional arguments, keyword arguments)
     RESULT = 2  #: from the worker. Payload: result of the function
     FAILED = 3  #: from the worker: the call failed, or its result cannot be sent. Payload: ``RemoteFailure``
+    ENVIRONMENT = 4  #: to the worker, not answered. Payload: the environment variables that have changed
 
 
 class ToIsolated(IntEnum):
-    """To a child of an isolated stage, one at a time: each is answered before the next."""
+    """To a child of an isolated stage, one call at a time: each is answered before the next."""
 
     CALL = 1  #: run the op on the payload
     AGAIN = 2  #: run the op again on the item of the last CALL
+    ENVIRONMENT = 3  #: not answered. Payload: the environment variables that have changed
 
 
 class FromIsolated(IntEnum):
@@ -93,6 +95,7 @@ class ToRegionWorker(IntEnum):
     MARK = 5  #: the end of an epoch
     END = 6  #: the end of the stream
     CLOSE = 7  #: end the conversation now; another may follow
+    ENVIRONMENT = 8  #: payload: the environment variables that have changed
 
 
 class FromRegionWorker(IntEnum):

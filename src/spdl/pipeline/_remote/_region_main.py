@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from spdl._errors import PipelineFailure
+from spdl._processes._environment import change_environment_by
 from spdl._processes._remote_failure import RemoteFailure
 from spdl._processes._serve import await_end, failure_of, serve_requests
 from spdl._processes._transport import NOTHING, Connection, Link, LinkEnd, Message
@@ -93,6 +94,7 @@ def serve(link: Connection, spec: RegionSpec, index: int) -> None:
     conversations = _Conversations(link, spec, index)
     handlers: dict[int, Callable[[Message], None]] = dict.fromkeys(ToRegionWorker, conversations.receive)
     handlers |= {ToRegionWorker.OPEN: conversations.open, ToRegionWorker.CLOSE: conversations.close}
+    handlers[ToRegionWorker.ENVIRONMENT] = change_environment_by
     try:
         with suppress(OSError):
             link.send(FromRegionWorker.READY)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from spdl._errors import PipelineError, PipelineStateError, WorkerDiedError, WorkerError
 from spdl._processes._child import Child
+from spdl._processes._environment import Environment
 from spdl._processes._transport import Frame, Link, wait_readable
 from spdl.pipeline._cpus import usable_cpus
 from spdl.pipeline._engine._region_workers import (
@@ -109,6 +110,7 @@ class LinkedWorkers:
         self.stage = stage
         self.talk = RegionTalk()
         self._slots: list[Slot] = []
+        self._environments: dict[int, Environment] = {}  # of each worker
         self._watched: set[int] = set()  # workers that are, or are thought to be, alive
         self._bell: tuple[socket.socket, socket.socket] | None = None
 
@@ -124,6 +126,7 @@ class LinkedWorkers:
 
     def _begin(self, index: int, slot: Slot) -> None:
         """Begin the conversation with a worker."""
+        self._environments[index] = Environment()
         if index < len(self._slots):
             self._slots[index] = slot
         else:
@@ -142,6 +145,8 @@ class LinkedWorkers:
         link = slot.port.link
         frames, refused = self.talk.encode(link, transfer, num_credits, then)
         with suppress(OSError):
+            if changes := self._environments[worker].changes():
+                link.send(ToRegionWorker.ENVIRONMENT, 0, changes)
             link.send_encoded(frames)
         return refused
 

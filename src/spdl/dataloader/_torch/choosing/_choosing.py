@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from spdl._processes._start import context_of
-from spdl._reports import log, notes_of, text_of
+from spdl._reports import add_note, log, notes_of, text_of
 from spdl.dataloader._torch._fetching import DrawnSeed, draw_base_seed
 from spdl.dataloader._torch._plan import Plan, Run
+from spdl.dataloader._torch._thread_bound import Bound, find_bound
 from spdl.dataloader._torch.processes._processes import ProcessRun
 from spdl.dataloader._torch.processes._starting import Starting
 from spdl.dataloader._torch.resuming._progress import Progress
@@ -62,6 +63,7 @@ class Choice:
         thread_seconds: Expected seconds per sample with threads; ``None`` if nothing was measured.
         process_seconds: Expected seconds per sample with processes, without their start.
         may_change: Whether only the start time was against processes, so that a later epoch may use them.
+        is_alone: Whether one thread loads, because several cannot share the dataset and processes cannot get it.
     """
 
     workers: Literal["thread", "process"]
@@ -70,6 +72,11 @@ class Choice:
     thread_seconds: float | None = None
     process_seconds: float | None = None
     may_change: bool = False
+    is_alone: bool = False
+
+    def plan_of(self, plan: Plan) -> Plan:
+        """``plan`` with as many workers as the choice allows."""
+        return replace(plan, num_workers=1) if self.is_alone else plan
 
     def __str__(self) -> str:
         text = f"workers='auto' chose '{self.workers}': {self.reason}"
@@ -99,11 +106,22 @@ def choose_without_measuring(plan: Plan, num_cpus: int) -> Choice | None:
         return Choice("process", "an iterable dataset is iterated in each worker process, as torch does it")
     if is_stateful(plan.dataset):
         return Choice("process", "the dataset has a state, and each worker process keeps its own")
+    bound = _find_bound(plan)
+    if bound is not None and not bound.is_serial:
+        if bound.is_number:
+            return Choice(
+                "thread", f"{bound}, which threads and processes cannot share, so one thread loads", is_alone=True
+            )
+        return Choice("process", f"threads cannot share what the dataset holds: {bound}")
     if num_cpus < 2:
         return Choice("thread", "there is one CPU, which processes would share as threads do")
     if plan.num_workers < 2:
         return Choice("thread", "one worker loads one sample at a time either way")
     return None
+
+
+def _find_bound(plan: Plan) -> Bound | None:
+    return find_bound(dataset=plan.dataset, collate_fn=plan.collate_fn)
 
 
 def decide(measured: Measurement, plan: Plan, num_cpus: int, num_batches: int | None) -> Choice:
@@ -130,6 +148,9 @@ def decide(measured: Measurement, plan: Plan, num_cpus: int, num_batches: int | 
     if error is not None:
         workers: Literal["thread", "process"] = "process"
         reason = f"loading works in one thread, but failed in several side by side: {error}"
+    elif measured.bound is not None:
+        workers = "process"
+        reason = f"threads cannot share what the dataset opens: {measured.bound}"
     elif in_processes + start < _MUST_SAVE * in_threads:
         workers = "process"
         reason = "samples hold the GIL, so threads would wait for each other"
@@ -184,8 +205,20 @@ def begin(plan: Plan, on_choice: OnChoice, progress: Progress) -> Iterator[Any]:
     num_cpus = usable_cpus()
     choice = choose_without_measuring(plan, num_cpus)
     if choice is not None:
+        plan = choice.plan_of(plan)
+        is_free = plan.multiprocessing_context is None and plan.worker_init_fn is None and not plan.is_iterable
+        bound = _find_bound(plan) if is_free and choice.workers == "process" else None
+        is_bound = bound is not None and not bound.is_serial
+        if is_bound:
+            # Forked workers would share it, as threads would.
+            plan = replace(plan, multiprocessing_context=context_of(None))
         run = _make(choice, plan)
-        batches = run.iterate(progress)
+        try:
+            batches = run.iterate(progress)
+        except Exception as exc:
+            if is_bound:
+                add_note(exc, _advice(str(bound)))
+            raise
         _announce(on_choice, choice, run)
         return batches
     assert plan.indices is not None
@@ -195,7 +228,11 @@ def begin(plan: Plan, on_choice: OnChoice, progress: Progress) -> Iterator[Any]:
     local = LocalLoader(plan, base_seed)
     measured, outcomes = measure(local, indices, num_cpus)
     if measured is None:
-        choice = Choice("thread", "no sample could be measured")
+        bound = _find_bound(local.plan)
+        if bound is None or bound.is_serial:
+            choice = Choice("thread", "no sample could be measured")
+        else:
+            choice = Choice("process", f"no sample could be measured, and threads cannot share {bound}")
     else:
         choice = decide(measured, plan, num_cpus, length_of(indices))
     return _Continued(plan, choice, indices, base_seed, local, outcomes, on_choice, progress)
@@ -263,6 +300,13 @@ class _Continued(Iterator[Any]):
         self._on_choice(self._choice, run)
 
     def _resort_to_threads(self, error: Exception) -> None:
+        measured = self._choice.measured
+        if measured is not None and measured.thread_error is not None:
+            add_note(error, _advice(f"it failed in several side by side: {measured.thread_error}"))
+            raise error
+        if measured is not None and measured.bound is not None and not measured.bound.is_serial:
+            add_note(error, _advice(str(measured.bound)))
+            raise error
         why = " ".join(" ".join([text_of(error), *notes_of(error)]).split())
         reason = f"processes would be faster, but cannot be started: {why}"
         self._choice = replace(self._choice, workers="thread", reason=reason, may_change=False)
@@ -326,6 +370,13 @@ class _Continued(Iterator[Any]):
         close = getattr(batches, "close", None)
         if callable(close):
             close()
+
+
+def _advice(why: str) -> str:
+    return (
+        f"workers='auto' chose processes, as threads cannot load this dataset ({why}). Open such objects in "
+        "__getitem__ on first use, and keep them out of the pickled dataset (__getstate__), or load with num_workers=0"
+    )
 
 
 def _was_killed(error: Exception) -> bool:

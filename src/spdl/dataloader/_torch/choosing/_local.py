@@ -1,13 +1,13 @@
 """``LocalLoader``: load batches in the consumer's thread, for the measurement and while workers start."""
 
-import copy
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from spdl.dataloader._torch._plan import Plan
+from spdl.dataloader._torch._thread_bound import copy_of
 from spdl.dataloader._torch.processes._seeding import seed_worker
 from spdl.dataloader._torch.threads._pieces import Outcome, Piece, PieceLoader
 
@@ -18,8 +18,8 @@ class LocalLoader:
     """Loads batches as a worker process with the number ``num_workers`` would.
 
     Samples draw the random numbers of that worker; the generators of this process are not changed. Samples come from a
-    shallow copy of the dataset, so that files it opens on first use are not in the dataset that may be sent to worker
-    processes.
+    copy of the dataset without its data, so that files it opens on first use, itself or in a part of it, are not in the
+    dataset that may be sent to worker processes.
 
     Args:
         plan: Plan with a map-style dataset.
@@ -27,15 +27,17 @@ class LocalLoader:
     """
 
     def __init__(self, plan: Plan, base_seed: int) -> None:
-        dataset = plan.dataset
-        if not isinstance(dataset, list | tuple | dict):  # they open no files, and copies would be expensive
-            with suppress(Exception):  # __copy__, __reduce__ and __getstate__ are user code
-                dataset = copy.copy(dataset)
-        self.plan = replace(plan, dataset=dataset)
+        self._original = plan.dataset
+        self.plan = plan
+        self.renew()
         own = _states()
         seed_worker(base_seed, plan.num_workers)
         self._kept = _states()
         _set(own)
+
+    def renew(self) -> None:
+        """Use another copy of the dataset: what was opened by the last one may belong to a thread that has ended."""
+        self.plan = replace(self.plan, dataset=copy_of(self._original))
 
     def load(self, indices: Any, number: int) -> Outcome:
         """Load batch ``number``."""

@@ -1,21 +1,26 @@
 """Measure loading on the first batches: in one thread and in several side by side, in wall-clock and CPU time.
 
-Nothing is loaded twice: the measured batches are the first ones of the epoch.
+Nothing is loaded twice: the measured batches are the first ones of the epoch. Only if some failed side by side and not
+alone, all that were loaded side by side are loaded again.
 """
 
 from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Final
 
 from spdl._processes._transport._pickling import encode
 from spdl.dataloader._torch._plan import Plan
+from spdl.dataloader._torch._thread_bound import Bound, find_bound
 from spdl.dataloader._torch.threads._intra_op import IntraOpLimit
 from spdl.dataloader._torch.threads._pieces import Outcome, Piece, PieceLoader, split_into_samples
+from spdl.pipeline import WorkerTimeoutError
 
 from ._local import LocalLoader
 from ._resumed import ResumedIndices
-from ._side_by_side import Rate, Stopwatch, call_side_by_side
+from ._side_by_side import Helper, Rate, Stopwatch, call_side_by_side
 
 __all__ = ["Cost", "Measurement", "measure"]
 
@@ -61,6 +66,7 @@ class Measurement:
         batch_bytes: Number of bytes in those buffers.
         thread_error: Error that was raised side by side but not in one thread, so that dataset or collate function is
             not thread-safe; ``None`` if there was none.
+        bound: Object that the dataset has opened and that threads cannot share; ``None``: none was found.
     """
 
     num_samples: int
@@ -71,6 +77,7 @@ class Measurement:
     encode: float
     batch_bytes: int
     thread_error: str | None = None
+    bound: Bound | None = None
 
 
 def measure(local: LocalLoader, indices: ResumedIndices, num_cpus: int) -> tuple[Measurement | None, list[Outcome]]:
@@ -83,12 +90,39 @@ def measure(local: LocalLoader, indices: ResumedIndices, num_cpus: int) -> tuple
 
     Returns:
         The measurement, or ``None`` if there is none; and the batches or their errors, in order.
+
+    Raises:
+        WorkerTimeoutError: The plan has a timeout, and nothing was loaded or collated for so long.
     """
     trial = _Trial(local, num_cpus)
-    trial.fetch(indices)
-    outcomes = [trial.fetched[number] for number in sorted(trial.fetched)]
-    with local.generators():
-        return _conclude(local.plan, trial, outcomes)
+    try:
+        trial.fetch(indices)
+        outcomes = [trial.fetched[number] for number in sorted(trial.fetched)]
+        with local.generators():
+            concluded = _conclude(local.plan, trial, outcomes)
+        trial.helper.close()
+        return concluded
+    except _TooLateError:
+        raise WorkerTimeoutError(
+            f"DataLoader timed out after {local.plan.timeout:g} seconds: workers='auto' was loading the first batches; "
+            "the dataset is blocked, or needs more time"
+        ) from None
+    finally:
+        trial.helper.close(wait=False)
+        if trial.timeout is not None:
+            local.renew()
+
+
+class _TooLateError(Exception):
+    """Our own timeout, not one that the dataset has raised."""
+
+
+@contextmanager
+def _limited() -> Iterator[None]:
+    try:
+        yield
+    except TimeoutError as exc:
+        raise _TooLateError from exc
 
 
 class _Trial:
@@ -102,6 +136,9 @@ class _Trial:
         self._limit.keep_current()
         self.num_cpus = num_cpus
         self.num_threads = min(plan.num_workers, num_cpus)
+        self.timeout = plan.timeout or None
+        self.helper = Helper(self.timeout)
+        self.bound: Bound | None = None
         self.fetched: dict[int, Outcome] = {}  # by batch number: samples, not collated
         self.thread_error: str | None = None
         self._indices: dict[int, Any] = {}  # by batch number
@@ -137,6 +174,8 @@ class _Trial:
                 self._rates.clear()
             with self.local.generators():
                 self._fetch(pieces)
+            if self.must_be_alone():
+                return
             cost = self._median()
             if cost is not None and cost[0] < _TINY and not self._is_tiny:
                 self._is_tiny = is_stale = True
@@ -150,42 +189,89 @@ class _Trial:
         num_alone = max(1, len(pieces) // 3)
         if not self._is_warm and len(pieces) > 2:
             self._is_warm = True
-            self._load(todo.popleft())  # not measured: the first one opens files and imports modules
+            # Not measured: the first one opens files and imports modules.
+            self.call(self._load, todo.popleft())
         began = perf_counter()
         while todo and num_alone and perf_counter() - began < _ALONE_SECONDS:
             num_alone -= 1
             piece = todo.popleft()
-            watch = Stopwatch()
-            self._load(piece)
-            wall, cpu = watch.read()
-            self._alone.append((wall / weights[id(piece)], cpu / weights[id(piece)]))
+            self.call(self._load_measured, (piece, weights[id(piece)]))
+        # What they have opened is in the copy by now; threads side by side would read each other's bytes.
+        plan = self.local.plan
+        self.bound = self.bound or find_bound(dataset=plan.dataset, collate_fn=plan.collate_fn)
+        if self.bound is not None:
+            for piece in todo:
+                self.call(self._load, piece)
+            self._load_failed_again([])
+            return
         cost = self._median()
         if cost is not None and cost[1] < 0.5 * cost[0]:  # loading waits, so more threads than CPUs help
             self.num_threads = min(self.plan.num_workers, _MOST_THREADS)
         num_threads = min(self.num_threads, len(todo))
         load = self._load_in_thread if num_threads > 1 else self._load
-        rate = call_side_by_side(load, list(todo), num_threads, [weights[id(piece)] for piece in todo])
+        rate = self.call_side_by_side(load, list(todo), num_threads, [weights[id(piece)] for piece in todo])
         if rate is not None:
             known = self._rates.get(num_threads)
             self._rates[num_threads] = rate if known is None else known.joined(rate)
-        for number in self._failed_in_threads:
-            again = self.loader(Piece(self._indices[number], number))
-            assert again is not None
-            if again.has_batch():
-                self.thread_error = _text_of(self.fetched[number].error)
-            self.fetched[number] = again
+        self._load_failed_again(sorted({piece.number for piece in todo}))
+
+    def _load_failed_again(self, side_by_side: list[int]) -> None:
+        """Load batches that failed in other threads in this one. If that works, the others may be wrong too."""
+        failed = {number for number in self._failed_in_threads if self._load_again(number)}
         self._failed_in_threads.clear()
+        if failed:
+            for number in side_by_side:
+                if number not in failed:
+                    self._load_again(number)
+
+    def _load_again(self, number: int) -> bool:
+        """Load a batch again in this thread. Returns whether it failed before, and not now."""
+        before = self.fetched[number]
+        again = self.loader(Piece(self._indices[number], number))
+        assert again is not None
+        self.fetched[number] = again
+        if before.has_batch() or not again.has_batch():
+            return False
+        self.thread_error = _text_of(before.error)
+        return True
+
+    def must_be_alone(self) -> bool:
+        """Whether nothing may be done side by side."""
+        return self.bound is not None or self.thread_error is not None
+
+    def call(self, function: Callable[[Any], None], argument: Any) -> None:
+        with _limited():
+            self.helper.call(function, argument)
+
+    def call_side_by_side(
+        self, function: Callable[[Any], None], arguments: list[Any], num_threads: int, weights: list[int]
+    ) -> Rate | None:
+        if num_threads < 2:
+            for argument in arguments:
+                self.call(function, argument)
+            return None
+        with _limited():
+            return call_side_by_side(function, arguments, num_threads, weights, self.timeout)
 
     def _load(self, piece: Piece) -> None:
         outcome = self.loader(piece)
         if outcome is not None:
             self.fetched[piece.number] = outcome
+            if not outcome.has_batch() and self.timeout is not None:  # in the helper's thread
+                self._failed_in_threads.append(piece.number)
+
+    def _load_measured(self, measured: tuple[Piece, int]) -> None:
+        piece, weight = measured
+        watch = Stopwatch()
+        self._load(piece)
+        wall, cpu = watch.read()
+        self._alone.append((wall / weight, cpu / weight))
 
     def _load_in_thread(self, piece: Piece) -> None:
         self._limit.apply()
         self._load(piece)
         outcome = self.fetched.get(piece.number)
-        if outcome is not None and not outcome.has_batch():
+        if self.timeout is None and outcome is not None and not outcome.has_batch():
             self._failed_in_threads.append(piece.number)
 
     def _num_samples(self, piece: Piece) -> int:
@@ -233,7 +319,10 @@ def _conclude(plan: Plan, trial: _Trial, fetched: list[Outcome]) -> tuple[Measur
     fetching, num_threads = found
     size = sum(sizes) / len(sizes)
     thread_error = trial.thread_error or thread_error
-    return Measurement(trial.num_samples, num_threads, size, fetching, collating, *sending, thread_error), outcomes
+    measured = Measurement(
+        trial.num_samples, num_threads, size, fetching, collating, *sending, thread_error, trial.bound
+    )
+    return measured, outcomes
 
 
 def _collate(
@@ -255,8 +344,8 @@ def _collate(
     num_threads = min(plan.num_workers, trial.num_cpus)
     cost = Cost(wall, cpu, wall / num_threads)
     error = None
-    if found is not None and wall > _MINOR * (found[0].side_by_side + wall):
-        rate = call_side_by_side(collate, others, min(num_threads, len(others)), [sizes[n] for n in others])
+    if found is not None and wall > _MINOR * (found[0].side_by_side + wall) and not trial.must_be_alone():
+        rate = trial.call_side_by_side(collate, others, min(num_threads, len(others)), [sizes[n] for n in others])
         if rate is not None:
             cost = _cost(wall, cpu, rate)
             failed = [number for number in others if not done[number].has_batch()]
