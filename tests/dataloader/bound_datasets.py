@@ -226,9 +226,9 @@ class Descriptor:
 HOLDERS: Final[dict[str, Callable[[Reader], Any]]] = {
     "own": lambda reader: Own(reader.kind, reader.folder, False) if reader.source is None else _owning(reader),
     "nested": Nested,
-    "subset": lambda reader: Subset(Nested(reader), range(LENGTH)),
+    "subset": lambda reader: Subset(_nested(reader), range(LENGTH)),
     "joined": lambda reader: ConcatDataset(
-        [Subset(Nested(reader), range(9)), Subset(Nested(reader), range(9, LENGTH))]
+        [Subset(_nested(reader), range(9)), Subset(_nested(reader), range(9, LENGTH))]
     ),
 }
 

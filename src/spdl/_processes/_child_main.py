@@ -6,6 +6,7 @@ Imported by the fork server and by every child, so it imports little.
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import sys
 from collections.abc import Callable, Mapping
@@ -113,6 +114,7 @@ def _dump(obj: Any) -> bytes:
 
 def run(there: LinkEnd, call: Call | _ArrivedCall) -> None:
     """The main function of every child: run ``call`` with the child's end of the connection to the parent."""
+    pid = os.getpid()
     ignore_signals()
     link = there.open()
     # Works even if user code never releases the GIL.
@@ -133,6 +135,8 @@ def run(there: LinkEnd, call: Call | _ArrivedCall) -> None:
             link.send(AnyChild.FAILED, phase, RemoteFailure.of(exc))
         sys.exit(1)
     finally:
+        if os.getpid() != pid:  # user code has forked this process, and has returned there; its links are closed there
+            os._exit(0)
         _end_process_pools()
 
 

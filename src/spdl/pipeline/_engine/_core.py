@@ -68,6 +68,7 @@ class Core:
         #: Set when the pipeline ends or is stopped: interrupts the delays before retries.
         self.stopped = threading.Event()
         self.state = EngineState.NEW
+        self.is_forked = False  # a copy in the child of a fork, without the threads
         self.is_abandoned = False  # the handle was collected, or the interpreter is exiting
         self.started = 0.0
         self.ended_at: float | None = None

@@ -63,7 +63,6 @@ class Engine(Core):
         self._is_forgotten = False
         self.is_left = False  # a join was interrupted: do not wait for its threads again
         self.stall: StallError | None = None  # what readers get, after ``stall_timeout``
-        self.is_forked = False  # a copy in the child of a fork, without the threads
         #: Begins the measurement for verdicts, on the thread of a reader that waits this long after the start. A
         #: pipeline that ends sooner, or whose consumer never waits, needs none.
         self.begin_measuring: Callable[[], None] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -13,7 +14,16 @@ from ._lock import new_wake_up
 if TYPE_CHECKING:
     from ._ticket import CallSource, Ticket
 
-__all__ = ["EngineThread", "Task"]
+__all__ = ["EngineThread", "Task", "end_fork"]
+
+
+def end_fork() -> None:
+    """End this process, in which user code has forked the training process and has returned: nothing else runs here.
+
+    It would wait for ever for threads that do not exist, and keep the pipes of the program open. Exit hooks do not run:
+    they are the parent's.
+    """
+    os._exit(0)
 
 
 class Task(NamedTuple):

@@ -47,8 +47,12 @@ def serve(
         _tell_crashes(crash)
     link.send(FromIsolated.READY)
     server = _Server(link, op, is_generator, retry)
-    handlers = {ToIsolated.CALL: server.call, ToIsolated.AGAIN: server.call_again}
-    serve_requests(link, {**handlers, ToIsolated.ENVIRONMENT: change_environment_by})
+    handlers: dict[int, Callable[[Message], object]] = {
+        ToIsolated.CALL: server.call,
+        ToIsolated.AGAIN: server.call_again,
+    }
+    handlers[ToIsolated.ENVIRONMENT] = change_environment_by
+    serve_requests(link, handlers)
 
 
 class _Server:

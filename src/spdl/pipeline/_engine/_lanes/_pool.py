@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from spdl.pipeline._engine._lane import CallLane, OpenCall
 from spdl.pipeline._engine._lock import WAITS_ARE_COMMON
 from spdl.pipeline._engine._stages._call import CHEAP_SCORE
-from spdl.pipeline._engine._thread import EngineThread, Task
+from spdl.pipeline._engine._thread import EngineThread, Task, end_fork
 from spdl.pipeline._engine._ticket import CallSource, Ticket
 
 if TYPE_CHECKING:
@@ -240,6 +240,8 @@ class PoolLane(CallLane):
     def run(self, thread: EngineThread, ticket: Ticket) -> None:
         """Run the call of ``ticket``. Never raises."""
         ticket.stage.run(ticket)
+        if self.engine.is_forked:
+            end_fork()
 
     def leave(self, thread: EngineThread) -> None:
         """The thread is about to end."""

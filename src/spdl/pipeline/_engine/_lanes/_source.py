@@ -24,7 +24,7 @@ from spdl.pipeline._engine._lane import Lane, OpenCall, Rank
 from spdl.pipeline._engine._lock import WAITS_ARE_COMMON
 from spdl.pipeline._engine._stages._call import CHEAP_SCORE
 from spdl.pipeline._engine._stages._source import SourceNode
-from spdl.pipeline._engine._thread import EngineThread, Task
+from spdl.pipeline._engine._thread import EngineThread, Task, end_fork
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._core import Core
@@ -198,6 +198,8 @@ class SourceLane(Lane):
         try:
             while True:
                 value = next(iterator, _EXHAUSTED)
+                if engine.is_forked:
+                    end_fork()
                 now = clock()
                 with lock:
                     counters.other_time += now - began
@@ -309,6 +311,8 @@ class SourceLane(Lane):
                 if must_start:
                     pool.start_worker()
                 stage.run(ticket)
+                if self.engine.is_forked:
+                    end_fork()
             finally:
                 now = perf_counter()
                 lock.acquire()
