@@ -8,8 +8,9 @@
 
 namespace spdl {
 
-ChunkReader::ChunkReader(const Input& input, std::map<int, CodecPtr> codecs, int leader)
-    : codecs_(std::move(codecs)), leader_(leader) {
+ChunkReader::ChunkReader(const Input& input, std::map<int, CodecPtr> codecs, int leader,
+                         std::unique_ptr<OggChainReader> ogg)
+    : codecs_(std::move(codecs)), leader_(leader), ogg_(std::move(ogg)) {
   for (const auto& [index, codec] : codecs_) {
     fillers_.emplace(index, PtsFiller(*codec, {input.knows_display(), true, input.asked_frame_rate()}));
   }
@@ -23,6 +24,17 @@ std::set<int> ChunkReader::streams() const {
   return indices;
 }
 
+bool ChunkReader::read(Input& input, av::PacketPtr& packet) {
+  if (!ogg_) {
+    return input.read(*packet);
+  }
+  packet = ogg_->next();
+  if (!packet && !ogg_->is_whole()) {
+    input.report("a page of the Ogg file is damaged");  // since it was looked at
+  }
+  return packet != nullptr;
+}
+
 av::PacketPtr ChunkReader::next(Input& input) {
   for (;;) {
     for (auto& [index, filler] : fillers_) {
@@ -34,7 +46,7 @@ av::PacketPtr ChunkReader::next(Input& input) {
       return nullptr;
     }
     av::PacketPtr packet = av::new_packet();
-    if (!input.read(*packet)) {
+    if (!read(input, packet)) {
       is_drained_ = true;
       for (auto& [index, filler] : fillers_) {
         filler.finish();

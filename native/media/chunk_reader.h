@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "av/owners.h"
 #include "media/codec.h"
 #include "media/input.h"
+#include "media/ogg_sound.h"
 #include "media/pts_filler.h"
 
 namespace spdl {
@@ -18,8 +20,10 @@ namespace spdl {
 // One thread per object.
 class ChunkReader {
  public:
-  // `codecs`: of the streams to read, by index. `leader`: the stream whose key frames end a chunk.
-  ChunkReader(const Input& input, std::map<int, CodecPtr> codecs, int leader);
+  // `codecs`: of the streams to read, by index. `leader`: the stream whose key frames end a chunk. `ogg`: what reads the
+  // packets of the only stream, instead of the input.
+  ChunkReader(const Input& input, std::map<int, CodecPtr> codecs, int leader,
+              std::unique_ptr<OggChainReader> ogg = nullptr);
 
   // The next packets of each stream, with their times: until one has `num_packets`, or until the end of a decodable group
   // after `duration` seconds. Empty at the end of the data. Throws Error (kDemux); afterwards it reads nothing more.
@@ -34,10 +38,12 @@ class ChunkReader {
  private:
   // Null at the end.
   av::PacketPtr next(Input& input);
+  bool read(Input& input, av::PacketPtr& packet);
 
   std::map<int, CodecPtr> codecs_;
   std::map<int, PtsFiller> fillers_;  // one for each stream; they refer to the codecs
   int leader_;
+  std::unique_ptr<OggChainReader> ogg_;
   av::PacketPtr held_;  // the first packet of the next chunk
   bool is_at_end_ = false;
   bool is_drained_ = false;  // the container has no more packets

@@ -352,22 +352,39 @@ bool Demuxer::read_ogg(Packets& into) {
   if (into.type != MediaType::kAudio || !ogg_) {
     return false;
   }
-  OggPacketList list = read_ogg_chain(input_, into.stream_index, *ogg_);
-  if (!list.is_whole && ogg_->is_single()) {
+  OggChainReader reader(input_, into.stream_index, *ogg_);
+  std::vector<av::PacketPtr> packets;
+  while (av::PacketPtr packet = reader.next()) {
+    packets.push_back(std::move(packet));
+  }
+  if (!reader.is_whole() && ogg_->is_single()) {
     return false;
   }
-  if (!list.is_whole) {
+  if (!reader.is_whole()) {
     input_.report("a page of a chain of Ogg streams is damaged");
     into.num_errors = input_.take_num_errors();
   }
-  into.packets = std::move(list.packets);
+  into.packets = std::move(packets);
   return true;
+}
+
+// libav skips pages that are damaged without a word.
+void Demuxer::expect_whole_ogg(bool is_to_end) {
+  if (!ogg_state_) {
+    ogg_state_ = check_ogg(input_);
+  }
+  if (*ogg_state_ == OggState::kDamaged) {
+    input_.report("a page of the Ogg file is damaged or missing");
+  } else if (*ogg_state_ == OggState::kCutOff && is_to_end) {
+    input_.report("the data ends early, within a page of the Ogg file");
+  }
 }
 
 void Demuxer::demux_all(Packets& into) {
   if (read_ogg(into)) {
     return;
   }
+  expect_whole_ogg(true);
   go_to_start();
   select({into.stream_index});
   AllPackets all;
@@ -443,6 +460,9 @@ void Demuxer::demux_sound(Packets& into, TimeWindow window, SoundUse use) {
   if (auto found = read_ogg_window(input_, into.stream_index, window, preroll, packet_length)) {
     into.packets = std::move(*found);
     return;
+  }
+  if (ogg_sound_of(*from.codecpar)) {
+    expect_whole_ogg(!std::isfinite(window.end));
   }
   // Two packets more, as their lengths are a guess.
   const double target = window.start - preroll.seconds - packet_length * static_cast<double>(preroll.num_packets + 2);
@@ -570,6 +590,19 @@ int Demuxer::start_reading(const std::set<int>& streams) {
       sound_bounds(index);
     }
   }
+  std::unique_ptr<OggChainReader> ogg;
+  const int first = *streams.begin();
+  if (streams.size() == 1 && ogg_ && stream_type(first) == MediaType::kAudio) {
+    OggChainReader trial(input_, first, *ogg_);
+    while (trial.next()) {
+    }
+    if (trial.is_whole()) {
+      ogg = std::make_unique<OggChainReader>(input_, first, *ogg_);
+    }
+  }
+  if (!ogg) {
+    expect_whole_ogg(true);
+  }
   go_to_start();
   std::map<int, CodecPtr> codecs;
   for (const int index : streams) {
@@ -579,7 +612,7 @@ int Demuxer::start_reading(const std::set<int>& streams) {
   const auto moves = std::find_if(streams.begin(), streams.end(), [&](int index) {
     return stream_type(index) == MediaType::kVideo && !is_cover(stream(index));
   });
-  reading_.emplace(input_, std::move(codecs), moves != streams.end() ? *moves : *streams.begin());
+  reading_.emplace(input_, std::move(codecs), moves != streams.end() ? *moves : *streams.begin(), std::move(ogg));
   return round_;
 }
 

@@ -87,6 +87,7 @@ class Demuxer {
   void demux_picture(Packets& into);
   void demux_all(Packets& into);
   bool read_ogg(Packets& into);
+  void expect_whole_ogg(bool is_to_end);
   void demux_window(Packets& into, SoundUse use);
   void demux_sound(Packets& into, TimeWindow window, SoundUse use);
   void demux_sound_from_start(Packets& into, TimeWindow window);
@@ -103,6 +104,7 @@ class Demuxer {
   Input input_;
   Seeker seeker_;
   std::optional<OggChain> ogg_;        // found with the bounds of its sound
+  std::optional<OggState> ogg_state_;  // once it was looked at
   std::map<int, SoundBounds> sounds_;  // of streams that were asked for
   std::map<int, std::optional<std::int64_t>> num_samples_;
   std::vector<std::int64_t> starts_;  // first time stamp of each stream in its time base; 0 if unknown

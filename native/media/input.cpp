@@ -142,7 +142,11 @@ void Input::open(bool find_all_parameters) {
   if (std::string_view(format->name) == "wav" && io_state_->io) {
     find_wav(start);
   }
-  open_format(url, *format, options, said);
+  if (!open_format(url, *format, options, said)) {
+    has_plain_header_ = true;
+    open(find_all_parameters);
+    return;
+  }
   if (is_from_url) {
     options.keep_common(options_of_url);
   }
@@ -152,7 +156,7 @@ void Input::open(bool find_all_parameters) {
   }
   complete_flac(*context_);
   // What cannot be opened twice has to be looked into now.
-  const bool may_be_hidden = wav_ && !wav_->needs_plain_header() && may_hide_a_codec(start);
+  const bool may_be_hidden = wav_ && !has_plain_header() && may_hide_a_codec(start);
   has_all_parameters_ = wav_ || find_all_parameters || start.empty() || !is_header_enough(*context_);
   if (has_all_parameters_ && (!wav_ || may_be_hidden)) {
     fail_unless_opened(avformat_find_stream_info(context_.get(), nullptr), said);
@@ -194,12 +198,15 @@ void Input::find_wav(std::span<const std::uint8_t> start) {
   }
 }
 
-void Input::open_format(const std::string& url, const AVInputFormat& format, av::Dictionary& options,
+bool Input::has_plain_header() const noexcept { return has_plain_header_ || wav_->needs_plain_header(); }
+
+// False if libav takes offence at what lies around the samples of a WAV file, such as a `bext` chunk that is too short.
+bool Input::open_format(const std::string& url, const AVInputFormat& format, av::Dictionary& options,
                         const av::LogCapture& said) {
   std::vector<std::uint8_t> header;
   std::optional<SourceIo> header_io;
   AVIOContext* own_io = context_->pb;
-  if (wav_ && wav_->needs_plain_header()) {
+  if (wav_ && has_plain_header()) {
     header = wav_->plain_header();
     header_io.emplace(std::span<const std::uint8_t>(header), static_cast<int>(header.size()));
     context_->pb = header_io->context();
@@ -207,6 +214,10 @@ void Input::open_format(const std::string& url, const AVInputFormat& format, av:
   AVFormatContext* opened = context_.release();  // which this call frees if it fails
   const int code = avformat_open_input(&opened, url.c_str(), &format, options.address());
   context_.reset(opened);
+  if (code == AVERROR_INVALIDDATA && wav_ && !has_plain_header() &&
+      (own_io->seekable & AVIO_SEEKABLE_NORMAL) != 0) {
+    return false;
+  }
   fail_unless_opened(code, said);
   if (header_io) {
     context_->pb = own_io;
@@ -214,6 +225,7 @@ void Input::open_format(const std::string& url, const AVInputFormat& format, av:
   if (wav_) {
     wav_->complete(*context_);
   }
+  return true;
 }
 
 // Makes what libav is to read from, except where `format` opens it. Returns what libav is to call it.

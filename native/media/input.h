@@ -130,10 +130,12 @@ class Input {
   Error damaged_packet() const;
 
   void find_wav(std::span<const std::uint8_t> start);
-  void open_format(const std::string& url, const AVInputFormat& format, av::Dictionary& options,
+  bool has_plain_header() const noexcept;
+  bool open_format(const std::string& url, const AVInputFormat& format, av::Dictionary& options,
                    const av::LogCapture& said);
 
   std::optional<WavPackets> wav_;               // reads the packets of a WAV file without a compressed coding
+  bool has_plain_header_ = false;               // of it, which libav would not open
   std::deque<av::PacketPtr> ahead_;             // packets that were peeked at
   bool is_ended_ = false;                       // reading stopped at an error that was tolerated
   int num_errors_ = 0;
@@ -145,6 +147,7 @@ class Input {
     bool is_headerless = false;        // samples alone
     bool is_at_declared_size = false;  // what lies behind that is none of it
     int block = 1;                     // in bytes: what whole samples are a multiple of
+    bool is_even = false;              // a byte is put behind an odd number of them
   };
   std::optional<SoundEnd> sound_end_;
   bool is_endless_ = false;                     // a stream of undeclared length, whose last packet is always cut off

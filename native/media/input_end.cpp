@@ -45,6 +45,8 @@ int block_bytes(const AVCodecParameters& parameters) noexcept {
   switch (parameters.codec_id) {
     case AV_CODEC_ID_ADPCM_ADX:
       return std::max(kAdxBlock * num_channels, 1);
+    case AV_CODEC_ID_GSM:
+      return 33;
     case AV_CODEC_ID_APTX:
       return 4;
     case AV_CODEC_ID_APTX_HD:
@@ -70,7 +72,8 @@ void Input::look_at_end() {
   static constexpr std::array kUntilDeclared = {"au"sv, "sox"sv};
   sound_end_ = SoundEnd{is_raw_sound(*context_), has_short_end(*context_), is_headerless(*context_),
                         declared_size_ && is_one_of(context_->iformat->name, kUntilDeclared),
-                        block_bytes(*context_->streams[0]->codecpar)};
+                        block_bytes(*context_->streams[0]->codecpar),
+                        context_->iformat->name == "aiff"sv};
 }
 
 // Takes away what is no sound: what lies behind the place where it ends, and what is no whole sample. False if nothing is left.
@@ -85,6 +88,10 @@ bool Input::cut_to_sound(AVPacket& packet) {
   }
   if (sound_end_->is_raw && context_->pb != nullptr && avio_feof(context_->pb) != 0) {
     size = static_cast<int>(size_without_trailer(context_->streams[0]->codecpar->codec_id, packet));
+  }
+  // Only the last packet is no multiple. If more is missing of it, the file is shorter than it says.
+  if (sound_end_->is_even && sound_end_->block > 1 && size % sound_end_->block == 1) {
+    --size;
   }
   const bool is_no_damage = sound_end_->is_short || sound_end_->is_headerless;
   const int rest = is_no_damage || config_.tolerate_errors ? size % sound_end_->block : 0;

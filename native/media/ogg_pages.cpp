@@ -7,6 +7,7 @@ extern "C" {
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -236,6 +237,65 @@ std::optional<OggPage> find_first_ogg_page(std::int64_t file_size, std::size_t n
   return std::nullopt;
 }
 
+namespace {
+
+// The bytes of a page; fewer if they cannot be read.
+void read_bytes(const OggPage& page, const BytesAt& bytes_at, std::vector<std::uint8_t>& into) {
+  into.clear();
+  while (into.size() < page.num_bytes) {
+    const auto piece = bytes_at(page.position + static_cast<std::int64_t>(into.size()),
+                                std::min(page.num_bytes - into.size(), kPiece));
+    if (piece.empty()) {
+      return;
+    }
+    into.insert(into.end(), piece.begin(), piece.end());
+  }
+}
+
+// Where the next capture pattern begins; the end of the file if there is none.
+std::int64_t find_capture(std::int64_t from, std::int64_t file_size, const BytesAt& bytes_at) {
+  while (from < file_size) {
+    const auto bytes = bytes_at(from, kPiece);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::size_t at = text.find(kCapture);
+    if (at != std::string_view::npos) {
+      return from + static_cast<std::int64_t>(at);
+    }
+    if (bytes.size() < kPiece) {
+      break;
+    }
+    from += static_cast<std::int64_t>(kPiece - kCapture.size() + 1);
+  }
+  return file_size;
+}
+
+}  // namespace
+
+OggState check_ogg_pages(std::int64_t file_size, const BytesAt& bytes_at) {
+  std::map<std::uint32_t, std::uint32_t> numbers;  // of the last page of each stream
+  std::vector<std::uint8_t> bytes;
+  for (std::int64_t at = 0; at < file_size;) {
+    const auto page = read_ogg_page(at, bytes_at);
+    if (!page) {
+      const std::int64_t capture = find_capture(at, file_size, bytes_at);
+      const bool is_header_cut = capture == at && file_size - at < static_cast<std::int64_t>(kLongestHeader);
+      return is_header_cut ? OggState::kCutOff : capture < file_size ? OggState::kDamaged : OggState::kWhole;
+    }
+    if (page->end() > file_size) {
+      return find_capture(at + 1, file_size, bytes_at) < file_size ? OggState::kDamaged : OggState::kCutOff;
+    }
+    read_bytes(*page, bytes_at, bytes);
+    const auto before = numbers.find(page->serial);
+    const bool follows = page->is_first || before == numbers.end() || page->number == before->second + 1;
+    if (!follows || bytes.size() < page->num_bytes || checksum_of(bytes) != page->checksum) {
+      return OggState::kDamaged;
+    }
+    numbers[page->serial] = page->number;
+    at = page->end();
+  }
+  return OggState::kWhole;
+}
+
 bool OggPackets::fail() noexcept {
   has_failed_ = true;
   return false;
@@ -243,16 +303,8 @@ bool OggPackets::fail() noexcept {
 
 // Reads the bytes of `page_`.
 bool OggPackets::read_page() {
-  bytes_.clear();
-  while (bytes_.size() < page_.num_bytes) {
-    const auto piece = bytes_at_(page_.position + static_cast<std::int64_t>(bytes_.size()),
-                                 std::min(page_.num_bytes - bytes_.size(), kPiece));
-    if (piece.empty()) {
-      return fail();
-    }
-    bytes_.insert(bytes_.end(), piece.begin(), piece.end());
-  }
-  return checksum_of(bytes_) == page_.checksum || fail();
+  read_bytes(page_, bytes_at_, bytes_);
+  return (bytes_.size() == page_.num_bytes && checksum_of(bytes_) == page_.checksum) || fail();
 }
 
 // Divides the bytes of `page_` into packets. Of the first page, only what goes on behind it is kept.

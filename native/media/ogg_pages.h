@@ -52,6 +52,15 @@ std::optional<OggPage> find_first_ogg_page(std::int64_t file_size, std::size_t n
 // The last page of the file, which ends with it; none if it does not end with a page.
 std::optional<OggPage> find_last_ogg_page(std::int64_t file_size, const BytesAt& bytes_at);
 
+enum class OggState {
+  kWhole,    // tags or the like may lie behind the last page
+  kCutOff,   // within the last page
+  kDamaged,  // by its checksum or number, or something else lies between pages
+};
+
+// Reads all pages of the file.
+OggState check_ogg_pages(std::int64_t file_size, const BytesAt& bytes_at);
+
 struct OggPacket {
   std::vector<std::uint8_t> bytes;
   std::int64_t position = 0;  // of the page that it begins in

@@ -63,7 +63,7 @@ std::optional<OggSound> ogg_sound_of(const AVCodecParameters& parameters) {
     return OggSound{opus_duration, -static_cast<std::int64_t>(little_endian(head, 10, 2)), 2, true, false};
   }
   if (parameters.codec_id == AV_CODEC_ID_FLAC) {
-    // The first packet states the number of the others (RFC 9639, section 10.1); `read_ogg_chain` looks there.
+    // The first packet states the number of the others (RFC 9639, section 10.1); those who need it look there.
     return OggSound{flac_duration, 0, 1, false, false};
   }
   if (parameters.codec_id != AV_CODEC_ID_VORBIS) {
@@ -359,53 +359,76 @@ std::optional<OggChain> find_ogg_chain(Input& input, int stream) {
   return chain;
 }
 
-OggPacketList read_ogg_chain(Input& input, int stream, const OggChain& chain) {
-  const AVCodecParameters& common = *input.context().streams[stream]->codecpar;
-  BlockReader reader = reader_of(input);
-  const BytesAt bytes_at = std::ref(reader);
-  OggPacketList list;
-  list.is_whole = chain.is_whole;
-  std::int64_t start = chain.links.front().first;  // of the link, in samples of the whole
-  for (const OggLink& link : chain.links) {
-    const bool is_further = &link != &chain.links.front();
-    const auto parameters = link.extradata.empty() ? nullptr : with_extradata(common, link.extradata);
-    auto sound = ogg_sound_of(parameters ? *parameters : common);
-    if (common.codec_id == AV_CODEC_ID_FLAC) {
-      const auto headers = headers_at(link.begin, bytes_at);
-      sound->num_headers = headers ? headers->count : 0;
-    }
-    const auto page = find_first_ogg_page(link.end, sound->num_headers, bytes_at, link.begin);
-    if (!page) {
-      list.is_whole = false;
+OggChainReader::OggChainReader(Input& input, int stream, OggChain chain)
+    : input_(input),
+      stream_(stream),
+      chain_(std::move(chain)),
+      reader_(reader_of(input)),
+      bytes_at_(std::ref(reader_)),
+      start_(chain_.links.front().first),
+      is_whole_(chain_.is_whole) {}
+
+bool OggChainReader::begin_link() {
+  const AVCodecParameters& common = *input_.context().streams[stream_]->codecpar;
+  const OggLink& link = chain_.links[link_];
+  const auto parameters = link.extradata.empty() ? nullptr : with_extradata(common, link.extradata);
+  sound_ = ogg_sound_of(parameters ? *parameters : common);
+  if (common.codec_id == AV_CODEC_ID_FLAC) {
+    const auto headers = headers_at(link.begin, bytes_at_);
+    sound_->num_headers = headers ? headers->count : 0;
+  }
+  const auto page = find_first_ogg_page(link.end, sound_->num_headers, bytes_at_, link.begin);
+  if (!page) {
+    return false;
+  }
+  packets_.emplace(*page, true, link.end, bytes_at_, sound_->duration_of);
+  if (sound_->is_first_silent) {
+    packets_->set_first_is_silent();
+  }
+  begins_ = link_ > 0;
+  return true;
+}
+
+av::PacketPtr OggChainReader::next() {
+  while (link_ < chain_.links.size()) {
+    const OggLink& link = chain_.links[link_];
+    if (!packets_ && !begin_link()) {
       break;
     }
-    OggPackets packets(*page, true, link.end, bytes_at, sound->duration_of);
-    if (sound->is_first_silent) {
-      packets.set_first_is_silent();
-    }
-    bool begins = is_further;
-    while (const auto packet = packets.next()) {
+    while (const auto packet = packets_->next()) {
       if (packet->bytes.empty()) {
         continue;
       }
-      av::PacketPtr made = make_ogg_packet(*packet, *sound, stream);
-      made->pts = made->dts = made->pts + start - link.first;
-      if (std::exchange(begins, false)) {
+      av::PacketPtr made = make_ogg_packet(*packet, *sound_, stream_);
+      made->pts = made->dts = made->pts + start_ - link.first;
+      if (std::exchange(begins_, false)) {
         std::uint8_t* side = av_packet_new_side_data(made.get(), AV_PKT_DATA_NEW_EXTRADATA, link.extradata.size());
         if (side == nullptr) {
           throw std::bad_alloc();
         }
         std::copy(link.extradata.begin(), link.extradata.end(), side);
       }
-      list.packets.push_back(std::move(made));
+      return made;
     }
-    if (packets.has_failed()) {
-      list.is_whole = false;
+    if (packets_->has_failed()) {
       break;
     }
-    start += link.num_samples;
+    packets_.reset();
+    start_ += link.num_samples;
+    ++link_;
   }
-  return list;
+  is_whole_ = is_whole_ && link_ == chain_.links.size();
+  return nullptr;
+}
+
+OggState check_ogg(Input& input) {
+  const AVFormatContext& context = input.context();
+  if (std::string_view(context.iformat->name) != "ogg" || context.pb == nullptr ||
+      (context.pb->seekable & AVIO_SEEKABLE_NORMAL) == 0 || avio_size(context.pb) <= 0) {
+    return OggState::kWhole;
+  }
+  BlockReader reader = reader_of(input);
+  return check_ogg_pages(avio_size(context.pb), std::ref(reader));
 }
 
 }  // namespace spdl

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "av/owners.h"
+#include "media/block_reader.h"
 #include "media/input.h"
 #include "media/ogg_pages.h"
 
@@ -53,13 +54,37 @@ struct OggChain {
 // the input. Throws Error: kDemux for links with other codecs, rates or channels than the first; kTimeout; Cancelled.
 std::optional<OggChain> find_ogg_chain(Input& input, int stream);
 
-struct OggPacketList {
-  std::vector<av::PacketPtr> packets;
-  bool is_whole = true;  // no page was damaged
+// Reads the packets one by one, with time stamps that go on from link to link. The first one of each further link has the
+// parameters of its codec as side data (AV_PKT_DATA_NEW_EXTRADATA), where a new decoder has to begin. The input must outlive
+// the object. One thread per object.
+class OggChainReader {
+ public:
+  OggChainReader(Input& input, int stream, OggChain chain);
+  OggChainReader(const OggChainReader&) = delete;
+  OggChainReader& operator=(const OggChainReader&) = delete;
+
+  // Null at the end, or if a page is damaged.
+  av::PacketPtr next();
+  // Whether no page was damaged so far.
+  bool is_whole() const noexcept { return is_whole_; }
+
+ private:
+  bool begin_link();
+
+  Input& input_;
+  int stream_;
+  OggChain chain_;
+  BlockReader reader_;
+  BytesAt bytes_at_;
+  std::size_t link_ = 0;
+  std::int64_t start_;  // of the link, in samples of the whole
+  std::optional<OggSound> sound_;
+  std::optional<OggPackets> packets_;  // of the link
+  bool begins_ = false;                // the next packet is the first one of a further link
+  bool is_whole_;
 };
 
-// All packets, with time stamps that go on from link to link. The first one of each further link has the parameters of its
-// codec as side data (AV_PKT_DATA_NEW_EXTRADATA), where a new decoder has to begin.
-OggPacketList read_ogg_chain(Input& input, int stream, const OggChain& chain);
+// How the pages of an Ogg file are; whole if it is none, or cannot be read at any place. Afterwards, seek or reopen the input.
+OggState check_ogg(Input& input);
 
 }  // namespace spdl

@@ -115,7 +115,12 @@ std::optional<Mp4Track> read_track(Input& input, const AVStream& stream) {
 }
 
 // What iTunes writes where there is no edit list: zero, delay, padding and number of samples, as hexadecimal numbers.
-std::optional<std::int64_t> tagged_length(const AVFormatContext& context) {
+struct TaggedSound {
+  std::int64_t delay = 0;
+  std::int64_t length = 0;
+};
+
+std::optional<TaggedSound> tagged_sound(const AVFormatContext& context) {
   const AVDictionaryEntry* tag = av_dict_get(context.metadata, "iTunSMPB", nullptr, 0);
   unsigned delay = 0;
   unsigned padding = 0;
@@ -124,7 +129,7 @@ std::optional<std::int64_t> tagged_length(const AVFormatContext& context) {
       count > 1ULL << 48) {
     return std::nullopt;
   }
-  return static_cast<std::int64_t>(count);
+  return TaggedSound{delay, static_cast<std::int64_t>(count)};
 }
 
 void read_mp4_bounds(Input& input, AVStream& stream, std::int64_t start, SoundBounds& bounds) {
@@ -143,9 +148,10 @@ void read_mp4_bounds(Input& input, AVStream& stream, std::int64_t start, SoundBo
     bounds.length = stream.duration;
   }
   if (track && !track->edit && !track->has_more_edits) {
-    const auto tagged = tagged_length(input.context());
+    const auto tagged = tagged_sound(input.context());
     if (tagged && stream.time_base.den == stream.codecpar->sample_rate) {
-      bounds.length = tagged;
+      bounds.delay = tagged->delay;
+      bounds.length = tagged->length;
     } else if (bounds.length) {
       *bounds.length -= std::max<std::int64_t>(start - bounds.first_pts, 0);
     }

@@ -84,11 +84,43 @@ std::optional<WavHeader> header_of(std::span<const std::uint8_t> start, AVIOCont
   return header;
 }
 
+// Codings that FFmpeg takes for others, or reads only from RIFF. Throws Error(kOpen).
+void refuse_coding(const WavHeader& header) {
+  struct Refused {
+    unsigned format;
+    unsigned block_align;  // 0: any
+    const char* name;
+  };
+  // Names: mmreg.h. FFmpeg reads the first one's codes in another order, and the second one's as AMR.
+  static constexpr std::array kRefused = {
+      Refused{0x40, 0, "G.721 ADPCM"},
+      Refused{0x38, 42, "NMS VBXADPCM"},
+      Refused{0x38, 62, "NMS VBXADPCM"},
+      Refused{0x38, 82, "NMS VBXADPCM"},
+  };
+  const auto found = std::find_if(kRefused.begin(), kRefused.end(), [&](const Refused& refused) {
+    return refused.format == header.audio_format && (refused.block_align == 0 || refused.block_align == header.block_align);
+  });
+  if (found != kRefused.end()) {
+    throw Error(ErrorKind::kOpen, "open",
+                std::string("its samples are coded as ") + found->name + " (WAVE format " +
+                    std::to_string(header.audio_format) + "), which is not supported; convert it with another program");
+  }
+  if (header.is_big_endian && header.coding == WavCoding::kOther) {
+    throw Error(ErrorKind::kOpen, "open",
+                "its samples are coded (WAVE format " + std::to_string(header.audio_format) +
+                    ") in a big-endian file (RIFX), which is only supported for PCM, floats, A-law and µ-law; convert it to RIFF");
+  }
+}
+
 }  // namespace
 
 std::optional<WavPackets> WavPackets::find(std::span<const std::uint8_t> start, AVIOContext& io) {
   const std::optional<WavHeader> header = header_of(start, io);
   constexpr std::uint32_t kMostRate = std::numeric_limits<int>::max();
+  if (header) {
+    refuse_coding(*header);
+  }
   if (!header || header->coding == WavCoding::kOther || header->num_channels == 0 || header->bits_per_sample == 0 ||
       header->sample_rate == 0 || header->sample_rate > kMostRate) {
     return std::nullopt;

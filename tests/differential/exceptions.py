@@ -46,6 +46,25 @@ EXCEPTIONS: Final[dict[int, KnownDisagreement]] = {
         what="Its LAME tag states at most one packet and 529 samples of padding, so up to 46 samples of padding stay.",
         why="The tag is all that a reader has: the ffmpeg tool, PyAV and soundfile give the same length as SPDL.",
     ),
+    102: KnownDisagreement(
+        forms="WAV with a compressed coding, beside its fact chunk",
+        reader="the fact chunk, as ffmpeg 5.1 and soundfile 0.14 write it",
+        what="States another number of samples than the blocks hold, and than were encoded; SPDL gives whole blocks.",
+        why="Writers mean different things by it: ffmpeg states 22451 for 22450 samples, soundfile half of them for two"
+        " channels. The ffmpeg tool, PyAV and soundfile give whole blocks too.",
+    ),
+    103: KnownDisagreement(
+        forms="MS ADPCM and IMA ADPCM written by soundfile; G.721 and G.723 in AU",
+        reader="soundfile 0.14 (libsndfile 1.2)",
+        what="Rounds predictions in another way than ffmpeg 5.1 and 9.0, and drifts by up to 4 percent of full scale.",
+        why="SPDL decodes ADPCM with FFmpeg. Both are as far from what was encoded.",
+    ),
+    104: KnownDisagreement(
+        forms="GSM 6.10 in WAV and AIFF-C",
+        reader="soundfile 0.14 (libsndfile 1.2)",
+        what="Gives one block more than a WAV file has, and for AIFF-C as many samples as its COMM chunk says.",
+        why="A block has 320 samples. COMM counts packets (AIFF-C, 1991), and only libsndfile counts samples there.",
+    ),
     200: KnownDisagreement(
         forms="HEIC with subsampled chroma, turned or mirrored",
         reader="pillow-heif 1.8.1 (libheif 1.23.6)",

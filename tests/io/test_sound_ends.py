@@ -185,6 +185,50 @@ def test_samples_that_are_cut_off(make: Callable[..., bytes], container: str, co
     assert 0 <= len(part) - (NUM_SAMPLES * size - missing) // size <= headers
 
 
+@pytest.mark.parametrize(("codec", "size"), [("pcm_s8", 1), ("pcm_s24be", 3), ("pcm_mulaw", 1)])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_aiff_with_an_odd_number_of_bytes(
+    make: Callable[..., bytes], codec: str, size: int, channels: int, tmp_path: Path
+) -> None:
+    """The byte that fills it up is neither a sample nor damage."""
+    assert NUM_SAMPLES % 2 == 1
+    data = make("aiff", "-c:a", codec, channels=channels)
+    data += bytes(len(data) % 2)
+    found = loaded(data)
+    assert len(found) == NUM_SAMPLES
+    path = tmp_path / "a.aiff"
+    path.write_bytes(data)
+    np.testing.assert_array_equal(loaded(str(path)), found)
+    if size == 3:
+        np.testing.assert_array_equal(found, (SAMPLES[:, :channels] / 32768.0).astype(np.float32))
+
+
+@pytest.mark.parametrize("codec", ["flac", "libvorbis", "libopus"])
+@pytest.mark.parametrize("damage", ["changed", "missing", "cut off"])
+def test_damaged_pages_of_ogg_are_an_error(make: Callable[..., bytes], codec: str, damage: str) -> None:
+    """FFmpeg skips them without a word; tolerant reading gives the rest of the sound."""
+    options = {"libopus": ("-ar", "48000"), "flac": ("-frame_size", "576")}.get(codec, ())
+    data = make("ogg", "-c:a", codec, *options, "-page_duration", "20000")
+    starts = [at for at in range(len(data)) if data[at : at + 4] == b"OggS"]
+    page = starts[len(starts) // 2]
+    following = starts[len(starts) // 2 + 1]
+    broken = {
+        "changed": data[: page + 100] + bytes([data[page + 100] ^ 4]) + data[page + 101 :],
+        "missing": data[:page] + data[following:],
+        "cut off": data[: page + 60],
+    }[damage]
+    words = "ends early" if damage == "cut off" else "damaged or missing"
+    with pytest.raises(spdl.io.DemuxError, match=words):
+        spdl.io.load_audio(broken)
+    with spdl.io.Demuxer(broken) as demuxer, pytest.raises(spdl.io.DemuxError, match=words):
+        list(demuxer.streaming_demux(demuxer.audio_stream_index, num_packets=2))
+    tolerant = spdl.io.demux_config(tolerate_errors=True)
+    whole, rest = loaded(data), loaded(broken, demux_config=tolerant)
+    assert len(whole) // 4 < len(rest) < len(whole)
+    assert spdl.io.demux_audio(broken, demux_config=tolerant).num_errors == 1
+    np.testing.assert_array_equal(loaded(data + ID3V1), whole)
+
+
 def test_raw_samples_with_a_part_of_one_at_the_end() -> None:
     """Nothing says how many there should be, so it is no damage."""
     config = spdl.io.demux_config(format="s16le", format_options={"sample_rate": "8000", "channels": "2"})

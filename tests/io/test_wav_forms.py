@@ -11,37 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import spdl.io
-
-#: The last 14 bytes of the sub-formats of WAVE_FORMAT_EXTENSIBLE (mmreg.h).
-GUID = bytes.fromhex("000000001000800000aa00389b71")
-
-
-def chunk(name: bytes, data: bytes, order: str = "<") -> bytes:
-    return name + struct.pack(order + "I", len(data)) + data + bytes(len(data) % 2)
-
-
-def wav(
-    data: bytes, *, channels: int = 1, bits: int = 16, code: int = 1, rate: int = 8000, order: str = "<",
-    valid: int | None = None, block: int | None = None, mask: int = 0, riff: bytes = b"RIFF", before: bytes = b"",
-    behind: bytes = b"", data_size: int | None = None, riff_size: int | None = None,
-) -> bytes:  # fmt: skip
-    """A file with these bytes of samples; WAVE_FORMAT_EXTENSIBLE where ``valid`` bits are given."""
-    block = channels * ((bits + 7) // 8) if block is None else block
-    first = 0xFFFE if valid is not None else code
-    form = struct.pack(order + "HHIIHH", first, channels, rate, rate * block, block, bits)
-    if valid is not None:
-        guid = struct.pack(order + "IHH", code, 0, 0x10) + GUID[6:]
-        form += struct.pack(order + "HHI", 22, valid, mask) + guid
-    size = len(data) if data_size is None else data_size
-    body = b"WAVE" + before + chunk(b"fmt ", form, order) + b"data" + struct.pack(order + "I", size) + data
-    body += bytes(len(data) % 2) + behind
-    return riff + struct.pack(order + "I", len(body) if riff_size is None else riff_size) + body
-
-
-def packed(samples: NDArray[Any], width: int, order: str) -> bytes:
-    """Integers of that many bytes."""
-    wide = samples.astype(order + "i8").view(np.uint8).reshape(-1, 8)
-    return (wide[:, :width] if order == "<" else wide[:, 8 - width :]).tobytes()
+from tests.support.wav import chunk, packed, wav
 
 
 def viewed(data: bytes) -> NDArray[Any]:
@@ -263,6 +233,29 @@ def test_streaming_and_seeking() -> None:
             np.testing.assert_allclose(found, SAMPLES[first:end] / 2.0**23, rtol=0, atol=1e-9)
         chunks = list(demuxer.streaming_demux(demuxer.audio_stream_index, num_packets=2))
     assert sum(len(packets) for packets in chunks) == -(-len(data) // 4096)
+
+
+@pytest.mark.parametrize(
+    ("code", "block", "order", "words"),
+    [
+        (0x40, 64, "<", "G.721 ADPCM"),
+        (0x38, 42, "<", "NMS VBXADPCM"),
+        (0x11, 1024, ">", "WAVE format 17.*big-endian"),
+    ],
+)
+def test_codings_that_ffmpeg_takes_for_others_are_refused(code: int, block: int, order: str, words: str) -> None:
+    """By name, rather than decoded to noise or called damaged."""
+    riff = b"RIFF" if order == "<" else b"RIFX"
+    data = wav(bytes(range(256)) * 20, bits=4, code=code, block=block, order=order, riff=riff)
+    with pytest.raises(spdl.io.OpenError, match=words):
+        spdl.io.load_audio(data)
+
+
+@pytest.mark.parametrize("name", [b"bext", b"cue ", b"smpl", b"fact", b"PEAK", b"iXML"])
+@pytest.mark.parametrize("size", [0, 1, 3, 100])
+def test_chunks_that_are_too_short_do_not_hide_the_samples(name: bytes, size: int) -> None:
+    """Whatever they should say, they say nothing about the samples."""
+    expect(wav(SAMPLES.tobytes(), channels=2, before=chunk(name, bytes(size))), SAMPLES, 2.0**15)
 
 
 @pytest.mark.parametrize(("code", "name"), [(6, "A-law"), (7, "µ-law")])

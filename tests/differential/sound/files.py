@@ -46,6 +46,7 @@ class Form:
 _AAC = ("-c:a", "aac", "-b:a", "96k", "-aac_pns", "0")
 _FRAGMENTS = ("-movflags", "+frag_keyframe+delay_moov", "-frag_duration", "250000")
 _EMPTY = ("-movflags", "+frag_keyframe+empty_moov+default_base_moof", "-frag_duration", "250000")
+_PAGES = ("-page_duration", "100000")  # microseconds: several in a short sound
 _MP3 = ("-c:a", "libmp3lame", "-b:a", "96k")
 _AC3 = ("-c:a", "ac3", "-b:a", "192k")
 _AC3_RATES = (44100, 48000, 32000)
@@ -104,6 +105,12 @@ FORMS: dict[str, Form] = {
     "caf/alac": Form(".caf", ("-c:a", "alac"), **_LOSSLESS),
     "w64/pcm": Form(".w64", ("-c:a", "pcm_s16le"), **_LOSSLESS),
     "nut/pcm": Form(".nut", ("-c:a", "pcm_s16le"), **_LOSSLESS),
+    "wav/pcm": Form(".wav", ("-c:a", "pcm_s16le"), **_LOSSLESS),
+    "flac/flac": Form(".flac", (), **_LOSSLESS),
+    "ogg/flac": Form(".ogg", ("-c:a", "flac", *_PAGES), **_LOSSLESS),
+    "ogg/vorbis": Form(".ogg", ("-c:a", "libvorbis", *_PAGES), (44100, 48000, 22050), tells=True),
+    "ogg/opus": Form(".ogg", ("-c:a", "libopus", *_PAGES), (48000,), tells=True, tolerance=_CONVERGES),
+    "ogg/speex": Form(".ogg", ("-c:a", "libspeex"), (8000, 16000, 32000), (1, 2)),
     "wav/adpcm": Form(".wav", ("-c:a", "adpcm_ima_wav"), (44100, 22050, 8000)),
     "wma/wma": Form(".wma", ("-c:a", "wmav2"), (44100, 48000, 22050)),
     "tta/tta": Form(".tta", ("-c:a", "tta"), **_LOSSLESS),

@@ -22,6 +22,16 @@ def _whole(sound: Sound, **options: Any) -> NDArray[Any]:
     return spdl.io.to_numpy(load(sound.path, **options))
 
 
+def _streamed(sound: Sound, num_packets: int) -> NDArray[Any]:
+    with spdl.io.Demuxer(sound.path) as demuxer:
+        decoder = spdl.io.Decoder(demuxer.audio_codec)
+        parts: list[Any] = []
+        for packets in demuxer.streaming_demux(demuxer.audio_stream_index, num_packets=num_packets):
+            parts += decoder.streaming_decode_packets(packets)
+        parts += decoder.flush()
+    return np.concatenate([spdl.io.to_numpy(spdl.io.convert_frames(part)) for part in parts], axis=1)
+
+
 def _check_content(sound: Sound, whole: NDArray[Any]) -> None:
     """The samples are those that were encoded, at their places: not one earlier or later fits better."""
     untold = _untold_padding(sound)
@@ -59,6 +69,7 @@ def the_whole_is_what_was_encoded(draw: Draw, form: str) -> None:
     _check_content(sound, whole)
     frames = spdl.io.decode_packets(spdl.io.demux_audio(sound.path))
     assert np.array_equal(spdl.io.to_numpy(spdl.io.convert_frames(frames)), whole)
+    assert np.array_equal(_streamed(sound, draw.random.randrange(1, 40)), whole)
 
 
 @law("sound", "whole, newest writer", [name for name in _TELLING if name.startswith(("m", "webm"))], NEWEST)
