@@ -369,13 +369,13 @@ bool Demuxer::read_ogg(Packets& into) {
 }
 
 // libav skips pages that are damaged without a word.
-void Demuxer::expect_whole_ogg(bool is_to_end) {
+void Demuxer::expect_whole_ogg() {
   if (!ogg_state_) {
     ogg_state_ = check_ogg(input_);
   }
   if (*ogg_state_ == OggState::kDamaged) {
     input_.report("a page of the Ogg file is damaged or missing");
-  } else if (*ogg_state_ == OggState::kCutOff && is_to_end) {
+  } else if (*ogg_state_ == OggState::kCutOff) {
     input_.report("the data ends early, within a page of the Ogg file");
   }
 }
@@ -384,7 +384,7 @@ void Demuxer::demux_all(Packets& into) {
   if (read_ogg(into)) {
     return;
   }
-  expect_whole_ogg(true);
+  expect_whole_ogg();
   go_to_start();
   select({into.stream_index});
   AllPackets all;
@@ -461,8 +461,9 @@ void Demuxer::demux_sound(Packets& into, TimeWindow window, SoundUse use) {
     into.packets = std::move(*found);
     return;
   }
-  if (ogg_sound_of(*from.codecpar)) {
-    expect_whole_ogg(!std::isfinite(window.end));
+  // Damage matters where it is wanted, and nowhere else.
+  if (!std::isfinite(window.end) && ogg_sound_of(*from.codecpar)) {
+    expect_whole_ogg();
   }
   // Two packets more, as their lengths are a guess.
   const double target = window.start - preroll.seconds - packet_length * static_cast<double>(preroll.num_packets + 2);
@@ -601,7 +602,7 @@ int Demuxer::start_reading(const std::set<int>& streams) {
     }
   }
   if (!ogg) {
-    expect_whole_ogg(true);
+    expect_whole_ogg();
   }
   go_to_start();
   std::map<int, CodecPtr> codecs;

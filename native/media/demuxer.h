@@ -87,7 +87,7 @@ class Demuxer {
   void demux_picture(Packets& into);
   void demux_all(Packets& into);
   bool read_ogg(Packets& into);
-  void expect_whole_ogg(bool is_to_end);
+  void expect_whole_ogg();
   void demux_window(Packets& into, SoundUse use);
   void demux_sound(Packets& into, TimeWindow window, SoundUse use);
   void demux_sound_from_start(Packets& into, TimeWindow window);
