@@ -110,7 +110,6 @@ FORMS: dict[str, Form] = {
     "ogg/flac": Form(".ogg", ("-c:a", "flac", *_PAGES), **_LOSSLESS),
     "ogg/vorbis": Form(".ogg", ("-c:a", "libvorbis", *_PAGES), (44100, 48000, 22050), tells=True),
     "ogg/opus": Form(".ogg", ("-c:a", "libopus", *_PAGES), (48000,), tells=True, tolerance=_CONVERGES),
-    "ogg/speex": Form(".ogg", ("-c:a", "libspeex"), (8000, 16000, 32000), (1, 2)),
     "wav/adpcm": Form(".wav", ("-c:a", "adpcm_ima_wav"), (44100, 22050, 8000)),
     "wma/wma": Form(".wma", ("-c:a", "wmav2"), (44100, 48000, 22050)),
     "tta/tta": Form(".tta", ("-c:a", "tta"), **_LOSSLESS),
