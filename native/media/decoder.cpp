@@ -5,6 +5,7 @@ extern "C" {
 #include <libavutil/opt.h>
 }
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -19,6 +20,7 @@ extern "C" {
 #include "image/bytes.h"
 #include "image/header.h"
 #include "image/tiff.h"
+#include "media/entry_point.h"
 #include "media/pixel_limit.h"
 #include "media/still_decoder.h"
 #include "media/still_frame.h"
@@ -139,6 +141,8 @@ void RawDecoder::begin_anew(const AVPacket& packet) {
   open(*parameters);
   is_fresh_ = true;
   had_key_ = false;
+  had_entry_ = false;
+  left_out_.clear();
   start_.reset();
 }
 
@@ -228,6 +232,8 @@ void RawDecoder::restart() {
   ready_.reset();
   is_fresh_ = true;
   had_key_ = false;
+  had_entry_ = false;
+  left_out_.clear();
   start_.reset();
 }
 
@@ -243,6 +249,9 @@ bool RawDecoder::send(const AVPacket* packet) {
       stands_alone(*context_)) {
     return true;
   }
+  if (packet != nullptr && is_before_entry(*packet)) {
+    return true;
+  }
   if (packet != nullptr && is_fresh_) {
     is_fresh_ = false;
     if ((packet->flags & AV_PKT_FLAG_KEY) != 0 && packet->pts != AV_NOPTS_VALUE) {
@@ -254,6 +263,9 @@ bool RawDecoder::send(const AVPacket* packet) {
   }
   if (packet != nullptr && packet->size == 0 && context_->codec_type == AVMEDIA_TYPE_AUDIO) {
     return true;  // it carries only side data, as the last one of FLAC in NUT, and decoders refuse it
+  }
+  if (packet != nullptr && (packet->flags & AV_PKT_FLAG_DISCARD) != 0 && context_->codec_id == AV_CODEC_ID_AV1) {
+    left_out_.push_back(packet->pts);
   }
   context_->err_recognition = recognition_;
   if (packet != nullptr && flac_ && (ready_ = flac_->decode(*packet)) != nullptr) {
@@ -309,6 +321,9 @@ av::FramePtr RawDecoder::receive(const AVPacket* packet, bool& is_dry) {
   if (frame->best_effort_timestamp != AV_NOPTS_VALUE) {
     frame->pts = frame->best_effort_timestamp;
   }
+  if (is_left_out(frame->pts)) {
+    return nullptr;
+  }
   if ((frame->flags & AV_FRAME_FLAG_CORRUPT) != 0 || frame->decode_error_flags != 0) {
     if (is_leading(frame->pts)) {
       return nullptr;
@@ -321,6 +336,25 @@ av::FramePtr RawDecoder::receive(const AVPacket* packet, bool& is_dry) {
 // A picture shown before the key frame that decoding started at may refer to what was before that. That it cannot be
 // decoded is no damage.
 bool RawDecoder::is_leading(std::int64_t pts) const noexcept { return start_ && pts != AV_NOPTS_VALUE && pts < *start_; }
+
+bool RawDecoder::is_before_entry(const AVPacket& packet) noexcept {
+  if (context_->codec_id != AV_CODEC_ID_HEVC || had_entry_) {
+    return false;
+  }
+  const EntryKind kind =
+      entry_kind(packet, context_->codec_id, {context_->extradata, static_cast<std::size_t>(context_->extradata_size)});
+  had_entry_ = kind == EntryKind::kEntry;
+  return kind == EntryKind::kOther;
+}
+
+bool RawDecoder::is_left_out(std::int64_t pts) noexcept {
+  const auto found = std::ranges::find(left_out_, pts);
+  if (found == left_out_.end()) {
+    return false;
+  }
+  left_out_.erase(found);
+  return true;
+}
 
 // That it cannot be decoded is no damage, either.
 bool RawDecoder::lacks_key(const AVPacket* packet) const noexcept {

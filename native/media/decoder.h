@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "av/options.h"
 #include "av/owners.h"
@@ -94,6 +95,11 @@ class RawDecoder {
   bool is_leading(std::int64_t pts) const noexcept;
   // Whether a packet that is refused now comes before the first key frame, as in a stream that was cut.
   bool lacks_key(const AVPacket* packet) const noexcept;
+  // Whether it is a picture of HEVC before the first one at which decoding may begin. FFmpeg before 7 makes up what such
+  // pictures refer to.
+  bool is_before_entry(const AVPacket& packet) noexcept;
+  // Whether an edit list has left out the picture of a packet. Decoders of libav do so themselves, but those of AV1 do not.
+  bool is_left_out(std::int64_t pts) noexcept;
   // `said`: FFmpeg's log about it, for when the code is not specific.
   void refuse(int code, std::int64_t pts, const char* what, const std::string& said = {});
 
@@ -113,6 +119,8 @@ class RawDecoder {
   int num_errors_ = 0;
   bool is_fresh_ = true;  // nothing was decoded yet, or since `restart`
   bool had_key_ = false;  // since then
+  bool had_entry_ = false;  // since then, of HEVC
+  std::vector<std::int64_t> left_out_;  // pts of packets of AV1 that were sent
   std::optional<std::int64_t> start_;  // pts of the key frame that decoding started at
 };
 

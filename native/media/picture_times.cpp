@@ -9,6 +9,7 @@ extern "C" {
 
 #include "av/compat.h"
 #include "base/watch.h"
+#include "media/entry_point.h"
 #include "media/shown_frames.h"
 
 namespace spdl {
@@ -85,7 +86,8 @@ std::optional<std::size_t> PictureTimes::index_at(std::int64_t tick) const noexc
 
 std::optional<std::vector<PacketOfPicture>> pictures_by_packets(const Packets& packets) {
   const AVCodecParameters& parameters = *packets.codec->parameters;
-  if (packets.packets.empty() || !gives_one_each(parameters) || (packets.packets[0]->flags & AV_PKT_FLAG_KEY) == 0) {
+  if (packets.packets.empty() || !gives_one_each(parameters) || (packets.packets[0]->flags & AV_PKT_FLAG_KEY) == 0 ||
+      !is_clean_entry(*packets.packets[0], parameters)) {
     return std::nullopt;
   }
   const bool may_hide = has_hidden_frames(parameters.codec_id);

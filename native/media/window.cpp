@@ -9,6 +9,12 @@
 #include "media/sound_bounds.h"
 
 namespace spdl {
+namespace {
+
+// Pictures that wait for their turn in a decoder, at most (ITU-T H.264, A.3.1).
+constexpr std::size_t kMostHeld = 16;
+
+}  // namespace
 
 void VideoCollector::drop_before(std::size_t index) {
   kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(index));
@@ -30,6 +36,11 @@ bool VideoCollector::is_past_end(const AVPacket& packet) const noexcept {
   return packet.dts != AV_NOPTS_VALUE && packet.dts >= window_.end;
 }
 
+// Otherwise pictures of the window are dropped if the data ends before they had their turn; see entry_point.h.
+bool VideoCollector::starts_clean() const noexcept {
+  return begins_clean_ || kept_.empty() || is_clean_entry(*kept_.front(), parameters_);
+}
+
 // A key frame at or before the start: no picture at or after it needs one from before the place where decoding begins.
 void VideoCollector::begin_at_key(const AVPacket& key) {
   num_needed_ = 0;
@@ -37,9 +48,7 @@ void VideoCollector::begin_at_key(const AVPacket& key) {
     drop_before(kept_.size());
     begins_clean_ = true;
   } else {
-    // By now the decoder has recovered, if it began with an earlier one and its pictures have gone through: it holds 16
-    // of them at most (ITU-T H.264, A.3.1).
-    constexpr std::size_t kMostHeld = 16;
+    // By now the decoder has recovered, if it began with an earlier one and its pictures have gone through.
     const auto later = std::find_if(keys_.rbegin(), keys_.rend(),
                                     [&](std::size_t earlier) { return earlier + kMostHeld <= kept_.size(); });
     if (later != keys_.rend()) {
@@ -68,7 +77,7 @@ bool VideoCollector::offer(av::PacketPtr packet) {
   if (has_pts && pts >= window_.end) {
     ++num_late_;
   }
-  if (is_past_end(*packet)) {
+  if (is_past_end(*packet) && (starts_clean() || num_behind_++ == kMostHeld)) {
     return false;
   }
   // A second field has no time of its own.
@@ -82,7 +91,7 @@ bool VideoCollector::offer(av::PacketPtr packet) {
 }
 
 std::vector<av::PacketPtr> VideoCollector::finish() {
-  kept_.resize(num_needed_);
+  kept_.resize(std::min(kept_.size(), num_needed_ + (num_needed_ == 0 || starts_clean() ? 0 : kMostHeld)));
   return std::move(kept_);
 }
 

@@ -39,6 +39,7 @@ class VideoCollector {
 
  private:
   bool is_past_end(const AVPacket& packet) const noexcept;
+  bool starts_clean() const noexcept;
   void begin_at_key(const AVPacket& key);
   void drop_before(std::size_t index);
 
@@ -52,6 +53,7 @@ class VideoCollector {
   std::vector<std::size_t> keys_;  // indices in kept_ of key frames at or before the start
   std::size_t num_needed_ = 0;
   std::size_t num_late_ = 0;  // pictures that are displayed after the window
+  std::size_t num_behind_ = 0;  // packets that came when no later one had a picture in the window
 };
 
 // What a decoder needs before the first wanted packet, to give the same samples as if it had decoded the whole stream.

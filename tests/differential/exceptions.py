@@ -29,10 +29,28 @@ class KnownDisagreement:
 #: Numbers: 1 to 99 video, 100 to 199 sound, 200 to 299 stills. A number is never used again.
 EXCEPTIONS: Final[dict[int, KnownDisagreement]] = {
     1: KnownDisagreement(
-        forms="VP8, VP9 and FFV1, cut by copying packets",
+        forms="VP8, VP9, AV1 and FFV1, cut by copying packets",
         reader="PyAV 18.1 (FFmpeg 8.1)",
         what="Raises InvalidDataError at packets before the first key frame; SPDL and the ffmpeg tool skip them.",
         why="The pictures that they refer to are in no packet of the file, so nothing is damaged.",
+    ),
+    2: KnownDisagreement(
+        forms="VP9, cut by copying packets",
+        reader="the ffmpeg tool 5.1",
+        what="Gives no picture at all if the first packet is none of a key frame; its ffprobe gives those from one on.",
+        why="SPDL and the ffmpeg tool 9.0 give the pictures from the first key frame on.",
+    ),
+    3: KnownDisagreement(
+        forms="AV1 in MP4, with an edit list",
+        reader="the ffmpeg tool 5.1",
+        what="Shows the pictures that the edit list leaves out, at times before 0.",
+        why="SPDL, PyAV and the ffmpeg tool 9.0 leave them out, and so does every reader with other codecs.",
+    ),
+    4: KnownDisagreement(
+        forms="HEVC, cut by copying packets or at a byte",
+        reader="the ffmpeg tool 5.1",
+        what="Makes up pictures before the first key frame, built on gray ones; SPDL begins at the key frame.",
+        why="What they refer to is in no packet of the file. PyAV and the ffmpeg tool 9.0 leave them out.",
     ),
     100: KnownDisagreement(
         forms="IMA ADPCM in WAV",

@@ -1,9 +1,10 @@
-"""The ffmpeg tool of the system (tried with 5.1): all pictures with their times.
+"""The ffmpeg tool: that of the system (tried: 5.1), and that of imageio-ffmpeg (tried: FFmpeg 9.0).
 
-It links the same libraries as SPDL, so it says nothing about faults of libav itself, such as the times of B-frames in
-containers without presentation times.
+The first links the same libraries as SPDL, so it says nothing about faults of libav itself, such as the times of
+B-frames in containers without presentation times.
 """
 
+import functools
 import re
 import subprocess
 from pathlib import Path
@@ -12,25 +13,29 @@ import numpy as np
 
 from tests.differential.video.films import SHAPE, Shown
 
+__all__ = ["NEWEST", "SYSTEM", "shown_by_ffmpeg"]
+
+#: The tool of the system.
+SYSTEM = "ffmpeg"
+#: The module with the newest tool.
+NEWEST = "imageio_ffmpeg"
+
 _LINE = re.compile(rb"\bn: *(\d+) pts: *(-?\d+)")
 
 
-def shown_by_ffmpeg(path: Path, *options: str) -> list[Shown]:
+@functools.cache
+def _program(tool: str) -> str:
+    if tool == SYSTEM:
+        return tool
+    import imageio_ffmpeg
+
+    return str(imageio_ffmpeg.get_ffmpeg_exe())
+
+
+def shown_by_ffmpeg(path: Path, tool: str = SYSTEM) -> list[Shown]:
     """Every picture that comes out, in that order, with its time in ticks of the stream."""
     height, width = SHAPE
-    command = [
-        "ffmpeg",
-        "-nostdin",
-        "-v",
-        "info",
-        "-copyts",
-        "-noautorotate",
-        "-threads",
-        "1",
-        *options,
-        "-i",
-        str(path),
-    ]
+    command = [_program(tool), "-nostdin", "-v", "info", "-copyts", "-noautorotate", "-threads", "1", "-i", str(path)]
     command += ["-map", "0:v:0", "-vf", f"showinfo=checksum=0,scale={width}:{height},format=gray"]
     command += ["-fps_mode", "passthrough", "-f", "rawvideo", "-"]
     done = subprocess.run(command, capture_output=True, check=False)

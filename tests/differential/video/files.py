@@ -9,8 +9,8 @@ from .films import encode, run_ffmpeg
 from .forms import Form
 
 
-def make_film(draw: Draw, form: Form, name: str = "made", *, count: int | None = None) -> Path:
-    rate = draw.random.choice(["25", "30", "24000/1001", "60", "12"])
+def make_film(draw: Draw, form: Form, name: str = "made", *, count: int | None = None, rate: str | None = None) -> Path:
+    rate = rate or draw.random.choice(["25", "30", "24000/1001", "60", "12"])
     path = draw.folder / f"{name}.{form.suffix}"
     options = [*form.options(draw.random), *form.container]
     encode(draw, path, rate, count or draw.random.randint(20, 70), options, passes=form.passes)
@@ -48,6 +48,24 @@ def cut(draw: Draw, source: Path, name: str) -> Path:
         run_ffmpeg(draw, ["-i", source.name, "-c", "copy", "-copyts", "-bsf:v", noise, path.name])
     else:
         run_ffmpeg(draw, ["-ss", start, "-i", source.name, "-c", "copy", path.name])
+    return path
+
+
+def cut_at_byte(draw: Draw, source: Path) -> Path:
+    """From the middle of a packet of the transport on."""
+    data = source.read_bytes()
+    start = draw.random.randrange(len(data) * 3 // 4)
+    draw.note(f"from byte {start} on")
+    path = source.with_name("cut.ts")
+    path.write_bytes(data[start:])
+    return path
+
+
+def joined_bytes(draw: Draw, form: Form) -> Path:
+    """One file behind the other."""
+    parts = [make_film(draw, form, name, count=draw.random.randint(20, 40)) for name in ("first", "second")]
+    path = draw.folder / f"joined.{form.suffix}"
+    path.write_bytes(b"".join(part.read_bytes() for part in parts))
     return path
 
 

@@ -125,3 +125,29 @@ FORMS: Final[dict[str, Form]] = {
     "gif": Form("gif", _plain("gif", "-pix_fmt", "gray")),
     "apng": Form("apng", _plain("apng", "-pix_fmt", "gray")),
 }
+
+
+def forms_of(are_meant: Callable[[str, Form], bool]) -> list[str]:
+    """The names of the forms for which ``are_meant(name, form)`` holds."""
+    return [name for name, form in FORMS.items() if are_meant(name, form)]
+
+
+def codec_of(name: str) -> str:
+    """The codec of a form."""
+    return name.split("/")[-1]
+
+
+#: Encoders that take most of the time of all cells; of each, one form is tried as it is made.
+_SLOW_FORMS = forms_of(lambda name, _: codec_of(name) in ("vp8", "vp9", "av1", "hevc"))
+SLOW_TWINS = [name for name in _SLOW_FORMS if name not in ("webm/vp8", "webm/vp9", "mp4/av1", "ts/hevc")]
+#: Cells of other codecs in containers that other cells try.
+TWINS = [
+    *_SLOW_FORMS,
+    "mov/prores",
+    "3gp/mpeg4",
+    "3gp/h264",
+    "nut/mpeg4",
+    "mkv/theora",
+    "mp4/mpeg2",
+    "fragmented mp4/h264",
+]

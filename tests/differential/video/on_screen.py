@@ -1,21 +1,21 @@
 """A frame at time t is the picture on screen at t: the last one with time <= t in the order of presentation."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
 
 import spdl.io
 from tests.differential.cells import Draw
-from tests.differential.judges.ffmpeg_tool import shown_by_ffmpeg
+from tests.differential.judges.ffmpeg_tool import NEWEST, shown_by_ffmpeg
 from tests.differential.judges.pyav import shown_by_pyav
 
 from .films import SHAPE, Shown
@@ -58,7 +58,7 @@ class Film:
         return [each for each in self.shown if each.pts <= tick][-1]
 
 
-def _same(found: Sequence[Shown], expected: Sequence[Shown], what: str) -> None:
+def expect_same(found: Sequence[Shown], expected: Sequence[Shown], what: str) -> None:
     assert [each.number for each in found] == [each.number for each in expected], what
     for mine, theirs in zip(found, expected, strict=True):
         difference = np.abs(mine.picture.astype(int) - theirs.picture).max()
@@ -96,7 +96,7 @@ def _check_times(draw: Draw, film: Film, packets: "spdl.io.VideoPackets") -> Non
     inside = [(query, tick) for query, tick in queries if film.first <= tick <= film.last]
     draw.note(f"times {[query for query, _ in inside]}")
     images = spdl.io.sample_decode_video(packets.clone(), times=[query for query, _ in inside], filter_desc=_GRAY)
-    _same(_images(images, film.tick), [film.on_screen(tick) for _, tick in inside], "times")
+    expect_same(_images(images, film.tick), [film.on_screen(tick) for _, tick in inside], "times")
     for tick in (film.first - 1, film.last + round(100 / film.tick)):
         with pytest.raises(
             ValueError, match=r"no frame of the packets is displayed at .* seconds; they have frames from"
@@ -111,10 +111,10 @@ def _check_indices(draw: Draw, film: Film, packets: "spdl.io.VideoPackets") -> N
     chosen = slice(draw.random.randint(-count, count), None, draw.random.choice([7, -5]))
     draw.note(f"indices {indices} {chosen}")
     images = spdl.io.sample_decode_video(packets.clone(), indices, filter_desc=_GRAY)
-    _same(_images(images, film.tick), [film.shown[index] for index in indices], "indices")
+    expect_same(_images(images, film.tick), [film.shown[index] for index in indices], "indices")
     if film.shown[chosen]:
         images = spdl.io.sample_decode_video(packets.clone(), chosen, filter_desc=_GRAY)
-        _same(_images(images, film.tick), film.shown[chosen], "a slice")
+        expect_same(_images(images, film.tick), film.shown[chosen], "a slice")
     for index in (count, -count - 1):
         with pytest.raises(IndexError, match=rf"{count} pictures come out of the {len(packets)} packets"):
             spdl.io.sample_decode_video(packets.clone(), [index])
@@ -135,7 +135,7 @@ def _check_windows(draw: Draw, film: Film) -> None:
         if expected:
             pictures = spdl.io.to_numpy(spdl.io.convert_frames(frames)).reshape(-1, *SHAPE)
             found = [Shown(each.pts, picture) for each, picture in zip(expected, pictures, strict=True)]
-            _same(found, expected, f"window {window}")
+            expect_same(found, expected, f"window {window}")
 
 
 def _check_clip(draw: Draw, film: Film) -> None:
@@ -163,14 +163,22 @@ def check(draw: Draw, film: Film) -> None:
         _check_clip(draw, film)
 
 
-def judge(film: Film, *, names: Sequence[str] = ("the ffmpeg tool", "PyAV")) -> None:
-    """Independent readers give the same pictures at the same times."""
+_READERS: Final[dict[str, tuple[str | None, Callable[[Path], list[Shown]]]]] = {
+    "the ffmpeg tool": (None, shown_by_ffmpeg),
+    "PyAV": ("av", shown_by_pyav),
+    "the newest ffmpeg tool": (NEWEST, lambda path: shown_by_ffmpeg(path, NEWEST)),
+}
+
+
+def judge(film: Film, *, names: Sequence[str] = tuple(_READERS)) -> None:
+    """Independent readers, those of ``names`` that are installed, give the same pictures at the same times."""
     suffix = film.path.suffix[1:]
-    readers = {"the ffmpeg tool": shown_by_ffmpeg, "PyAV": shown_by_pyav}
-    names = [name for name in names if name != "PyAV" or find_spec("av") is not None]
-    judges = [(name, readers[name](film.path)) for name in names]
-    for name, shown in judges:
-        _same(film.shown, shown, name)
+    for name in names:
+        module, read = _READERS[name]
+        if module is not None and find_spec(module) is None:
+            continue
+        shown = read(film.path)
+        expect_same(film.shown, shown, name)
         if suffix not in _COUNTED:
             assert [each.pts for each in film.shown] == [each.pts for each in shown], f"times of {name}"
 
