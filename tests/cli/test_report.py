@@ -2,7 +2,8 @@
 
 import pytest
 
-from spdl._cli._report import busy_share, one_line, printable, verdict
+from spdl._cli._report import busy_share, one_line, verdict
+from spdl._reports import printable
 from spdl.pipeline import PipelineStats, StageInfo, StageStats
 
 

@@ -62,7 +62,7 @@ def _write_lmdb(folder: Path, records: list[bytes]) -> None:
 
 
 def _write_h5py(folder: Path, records: list[bytes]) -> None:
-    import h5py  # type: ignore[import-untyped,unused-ignore]
+    import h5py
 
     with h5py.File(folder / "records.h5", "w") as file:
         file["values"] = [int(each) for each in records]

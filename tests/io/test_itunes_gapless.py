@@ -44,7 +44,7 @@ def tagged(tmp_path: Any, samples: NDArray[np.int16], *options: str) -> bytes:
     source = ("-f", "s16le", "-ar", str(RATE), "-ac", str(len(samples)), "-i", "-")
     run_ffmpeg(*source, "-c:a", "aac", "-b:a", "128k", "-aac_pns", "0", *options, "-fflags", "+bitexact",
                "-map_metadata", "-1", path, stdin=samples.T.tobytes())  # fmt: skip
-    data = path.read_bytes()
+    data: bytes = path.read_bytes()
     at = 0
     while data[at + 4 : at + 8] != b"moov":
         at += struct.unpack_from(">I", data, at)[0]

@@ -24,7 +24,7 @@ def _whole(sound: Sound, **options: Any) -> NDArray[Any]:
 
 def _streamed(sound: Sound, num_packets: int) -> NDArray[Any]:
     with spdl.io.Demuxer(sound.path) as demuxer:
-        decoder = spdl.io.Decoder(demuxer.audio_codec)
+        decoder: Any = spdl.io.Decoder(demuxer.audio_codec)
         parts: list[Any] = []
         for packets in demuxer.streaming_demux(demuxer.audio_stream_index, num_packets=num_packets):
             parts += decoder.streaming_decode_packets(packets)

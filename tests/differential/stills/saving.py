@@ -62,8 +62,8 @@ def _judged(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
             return np.asarray(picture.convert("RGB") if picture.mode == "P" else picture)
     import cv2
 
-    array = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
-    return array if array.ndim == 2 else array[..., [2, 1, 0, 3][: array.shape[2]]]
+    array: Any = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+    return np.asarray(array if array.ndim == 2 else array[..., [2, 1, 0, 3][: array.shape[2]]])
 
 
 def _colours(array: NDArray[Any]) -> NDArray[Any]:
