@@ -14,7 +14,7 @@ GUIDE = ROOT / "docs" / "guides" / "hangs.md"
 
 def without_times(text: str) -> str:
     """Numbers that differ from run to run are all the same."""
-    return re.sub(r"\b\d[\d.]*( (ms|s|us)\b|%|/s|(?= items))", "#", re.sub(r"worker-\d+", "worker-#", text))
+    return re.sub(r"\b\d[\d.]*( (ms|s|us)\b|%|/s|(?= (items|batches)))", "#", re.sub(r"worker-\d+", "worker-#", text))
 
 
 @pytest.mark.slow

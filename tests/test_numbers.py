@@ -248,6 +248,8 @@ NOT_INTEGERS: list[Any] = [True, np.True_, 1.0, np.float64(2), "3", None, b"1", 
 def test_other_things_are_no_integers(name: str, given: Any) -> None:
     """Least of all True; the error says which argument and what came."""
     call, _ = OF_INTEGERS[name]
+    if given is None and name == "RemoteStore(attempts)":
+        pytest.skip("None is its default: as many as the time allows")
     word = name.partition("(")[2].rstrip(")")
     with pytest.raises(TypeError, match=f"{word} must be an int, got "):
         call(given)

@@ -16,7 +16,7 @@ from tests.support.image_mutations import seeds
 from tests.support.timeouts import TIMEOUT
 
 #: Kinds of ``seeds`` that have no levels of gray or colour.
-NUMBERS = ("tiff floats",)
+NUMBERS = ("tiff floats", "pfm")
 
 DEVICE = "/dev/zero"
 needs_device = pytest.mark.skipif(

@@ -19,6 +19,14 @@ METHODS = ["forkserver", "fork", "spawn"]
 _FORKS = pytest.mark.filterwarnings("ignore:.*can deadlock:RuntimeWarning", "ignore:.*use of fork:DeprecationWarning")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _own_fork_server() -> None:
+    """One that a child of ours starts: that of a test before may not have imported what holds signals."""
+    from multiprocessing.forkserver import _forkserver
+
+    _forkserver._stop()  # type: ignore[attr-defined]
+
+
 def start(method: str) -> Child:
     return Child.start(bodies.answer, name="spdl-test", what="a test", mp_context=method)
 

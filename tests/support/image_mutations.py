@@ -91,7 +91,7 @@ def seeds() -> dict[str, bytes]:
         "tiff multiplied": tiff(np.dstack([levels // 2, levels[..., :1]]), 2, extra=[1]),
         "avif": saved("AVIF", **turned),
         "ppm": saved("PPM"),
-        "pgm 16 bits": b"P5\n48 36\n4095\n" + (levels[..., 0].astype(">u2") << 4).tobytes(),
+        "pgm 16 bits": b"P5\n48 36\n4095\n" + (levels[..., 0].astype(">u2") * 16).astype(">u2").tobytes(),
         "ppm text": b"P3\n48 36 255\n" + " ".join(map(str, levels.ravel().tolist())).encode(),
         "pam": b"P7\nWIDTH 48\nHEIGHT 36\nDEPTH 3\nMAXVAL 255\nTUPLTYPE RGB\nENDHDR\n" + levels.tobytes(),
         "pfm": b"PF\n48 36\n-1.0\n" + levels.astype("<f4").tobytes(),

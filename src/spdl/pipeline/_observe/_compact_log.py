@@ -8,6 +8,7 @@ import logging
 import os
 from collections import Counter
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, Final, Literal, TypeAlias
 
 from spdl._reports import log, name_of, printable, shown, text_of
@@ -145,7 +146,7 @@ def _first_line(exc: BaseException) -> str:
 
 def raised_at(exc: BaseException) -> str | None:
     """Return ``<file>:<line>:<function>`` of an exception's innermost frame; ``None`` if it was never raised."""
-    tb = exc.__traceback__
+    tb: TracebackType | None = object.__getattribute__(exc, "__traceback__")  # the attribute may be user code
     if tb is None:
         return None
     while tb.tb_next is not None:
