@@ -1,5 +1,6 @@
 """Datasets with objects that threads cannot share: judged by torch's loader without workers, and by arithmetic."""
 
+import mmap
 import os
 import pickle
 import threading
@@ -191,7 +192,7 @@ def test_threads_warn_once(folder: Path) -> None:
     """At the first epoch at which the object is there."""
     for at_once in (True, False):
         dataset = bound.Own("file", folder, at_once=at_once)
-        loader = get_pytorch_dataloader(dataset, 4, workers="thread", num_workers=1)
+        loader = get_pytorch_dataloader(dataset, 4, workers="thread", num_workers=2)
         told = []
         for _ in range(4):
             with warnings.catch_warnings(record=True) as caught:
@@ -201,6 +202,47 @@ def test_threads_warn_once(folder: Path) -> None:
         assert [len(each) for each in told] == ([1, 0, 0, 0] if at_once else [0, 1, 0, 0])
         assert "dataset.source is an open file" in told[0 if at_once else 1][0]
         dataset.close()
+
+
+def warnings_of_one_thread(dataset: Any) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        epoch: Any = iter(get_pytorch_dataloader(dataset, 4, workers="thread", num_workers=1))
+        epoch.close()
+    return [str(each.message) for each in caught if "threads cannot share" in str(each.message)]
+
+
+def test_one_thread_is_warned_only_of_what_has_an_owner(folder: Path) -> None:
+    """Nobody else moves its position in a file; SQLite's connections refuse even one other thread."""
+    for kind, expected in (("file", 0), ("sqlite", 1)):
+        dataset = bound.Own(kind, folder, at_once=True)
+        assert len(warnings_of_one_thread(dataset)) == expected
+        dataset.close()
+
+
+class Mapped:
+    """Closes its map when it is collected, as datasets over HDF5 often do; so would a copy of it."""
+
+    def __init__(self, path: Path) -> None:
+        with path.open("rb") as file:
+            self.map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+    def __getitem__(self, index: int) -> int:
+        return self.map[index]
+
+    def __len__(self) -> int:
+        return 200
+
+    def __del__(self) -> None:
+        self.map.close()
+
+
+def test_a_copy_closes_nothing_that_the_dataset_uses(tmp_path: Path) -> None:
+    path = tmp_path / "values"
+    path.write_bytes(bytes(range(200)))
+    loader = auto(Mapped(path))
+    for _ in range(2):
+        assert [value for batch in loader for value in batch.tolist()] == list(range(200))
 
 
 def test_copies_share_data_and_parts_twice() -> None:

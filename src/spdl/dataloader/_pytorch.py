@@ -241,7 +241,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
 
     def _iterate(self, progress: Progress, loaded: "Loaded | None", arrival: "Arrival | None" = None) -> "Epoch[T]":
         if self.workers == "thread" and self.num_workers > 0 and not self._has_warned:
-            self._has_warned = _warn_of_bound(self.dataset, self.collate_fn, stacklevel=3)
+            self._has_warned = _warn_of_bound(self, stacklevel=3)
         if self._run is not None:
             self._begin_indices(progress, loaded, arrival)
             return Epoch(self._run.iterate(progress), self, progress)
@@ -507,10 +507,10 @@ def _warn_of_workers(num_workers: int, *, stacklevel: int) -> None:
         warnings.warn(text, stacklevel=stacklevel + 1)
 
 
-def _warn_of_bound(dataset: Any, collate_fn: Any, *, stacklevel: int) -> bool:
-    """Warn of objects that threads cannot share. Returns whether there are any."""
-    bound = find_bound(dataset=dataset, collate_fn=collate_fn)
-    if bound is None or bound.is_serial:
+def _warn_of_bound(loader: PyTorchDataLoader[Any], *, stacklevel: int) -> bool:
+    """Warn of objects that the loader's threads cannot share. Returns whether there are any."""
+    bound = find_bound(dataset=loader.dataset, collate_fn=loader.collate_fn)
+    if bound is None or bound.is_serial or (loader.num_workers == 1 and not bound.is_owned):
         return False
     warnings.warn(thread_bound(str(bound)), stacklevel=stacklevel + 1)
     return True

@@ -101,6 +101,11 @@ class Bound(NamedTuple):
     is_serial: bool  #: whether threads are safe, but wait for each other
     is_number: bool  #: whether it is a file descriptor, which another process does not have
 
+    @property
+    def is_owned(self) -> bool:
+        """Whether only the thread that made it may use it, so that a single other thread fails too."""
+        return self.what.startswith("an SQLite")
+
     def __str__(self) -> str:
         return f"{self.where} is {self.what}"
 
@@ -127,16 +132,25 @@ def find_bound(**roots: Any) -> Bound | None:
 def copy_of(dataset: Any) -> Any:
     """A copy whose first uses do not change ``dataset``: also of the datasets and transforms that it holds.
 
-    Data is shared. Objects that hold something that is open are shared too: a copy might close it.
+    Data is shared. Parts that hold something that is open are shared too: a copy might close it. For the same reason,
+    a finalizer of the dataset is not called for the copy.
     """
     if isinstance(dataset, list | tuple | dict):  # they open no files, and copies would be expensive
         return dataset
     copied = dataset
     with suppress(Exception):  # __copy__, __reduce__ and __getstate__ are user code
-        copied = copy.copy(dataset)
+        copied = _without_finalizer(copy.copy(dataset), dataset)
     if copied is dataset or find_bound(dataset=dataset) is not None:
         return copied
     _copy_parts(copied, {id(dataset): copied}, 0)
+    return copied
+
+
+def _without_finalizer(copied: Any, dataset: Any) -> Any:
+    kind = type(copied)
+    if copied is not dataset and hasattr(kind, "__del__"):
+        own = {"__slots__": (), "__module__": kind.__module__, "__del__": lambda self: None}
+        copied.__class__ = type(kind.__name__, (kind,), own)
     return copied
 
 
