@@ -1,11 +1,12 @@
 # The front door. Each target sets up what it needs (scripts/setup) and is quick the second time.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak repeat coverage check bench docs wheel pythons clean
+.PHONY: help demo test quick soak repeat coverage check bench docs wheel pythons clean
 
 help:
 	@echo "make demo      real photographs through a pipeline, beside Pillow and torch's DataLoader"
 	@echo "make test      all tests, on all CPUs"
+	@echo "make quick     the laws of the engine and one file a package, in a minute"
 	@echo "make soak      laws, damaged media and memory, over and over for SOAK_MINUTES=30"
 	@echo "make repeat    the tests that depend on when things happen, 300 times, alone and beside busy processes"
 	@echo "make coverage  the lines and branches that the tests reach, in Python and in native code"
@@ -21,6 +22,9 @@ demo:
 
 test:
 	@scripts/test
+
+quick:
+	@scripts/quick
 
 soak:
 	@scripts/soak

@@ -20,6 +20,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+from docs.site.changes import sections
+
 __all__ = ["assemble"]
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
@@ -42,8 +44,6 @@ MODULES: Final = (
     "spdl.ray",
     "spdl.debug",
 )
-#: Headings of the changelog, by the kinds of docs/changelog.d.
-KINDS: Final = {"added": "Added", "changed": "Changed", "faster": "Faster", "fixed": "Fixed", "removed": "Removed"}
 _LINK: Final = re.compile(r"(?P<open>\]\()(?P<target>[^)\s]+)(?P<close>[^)]*\))")
 _FENCE: Final = re.compile(r"^ *(```+|~~~+)")
 #: A block of code that opens files of ``photos/`` or ``clips/``.
@@ -193,16 +193,10 @@ def _put_samples(folder: Path, lacking: Container[str]) -> dict[str, str]:
 
 def _changelog(text: str) -> str:
     """The changelog with what has changed since the last release."""
-    sections: dict[str, list[str]] = {kind: [] for kind in KINDS}
-    for each in sorted((ROOT / "docs/changelog.d").glob("*.*.md")):
-        entry = " ".join(each.read_text(encoding="utf-8").split())
-        sections[each.name.split(".")[-2]].append(entry.replace("](../", "](docs/"))
-    lines = ["", "## Since the last release", ""]
-    for kind, entries in sections.items():
-        if entries:
-            lines += [f"### {KINDS[kind]}", "", *(f"- {entry}" for entry in entries), ""]
+    if not (new := sections()):
+        return text
     head, mark, rest = text.partition("\n## ")
-    return head + "\n".join(lines) + mark + rest
+    return f"{head}\n## Since the last release\n\n{new}{mark}{rest}"
 
 
 def _kind_of(thing: object) -> str:
