@@ -309,20 +309,35 @@ class _InOrder:
         return bytes(data)
 
 
+def _is_complete(sample: dict[str, Any], headers: TarHeaders, usual: set[frozenset[str]]) -> bool:
+    """Whether a sample has all its files, although the archive is cut off or damaged after one of them.
+
+    If nothing is known of the next file, it is complete if all samples before it had the same extensions.
+    """
+    key = sample["__key__"]
+    if headers.due is not None:
+        due = divide_name(headers.due)
+        return due is None or due[0] != key
+    return headers.starts_another(key) or usual == {frozenset(sample)}
+
+
 def _grouped(read: _InOrder, path: str, ignore_zeros: bool) -> Iterator[dict[str, Any]]:
     """Group the files of an archive into samples. The samples before an error come first, if they are complete."""
     headers = TarHeaders(read, None, path, BLOCK, ignore_zeros=ignore_zeros)
     sample: dict[str, Any] = {}
-    part, usual = 0, set[str]()  # of which archive the sample is, and the extensions of the one before it
+    part, usual = 0, set[frozenset[str]]()  # of which archive the sample is, and the extensions of those before it
+    is_over = False  # whether another file came behind the sample
     failure: Exception | None = None
     try:
         for member in headers:
             divided = divide_name(member.name)
             if divided is None:
+                is_over = True
                 continue
+            is_over = False
             key, extension = divided
             if sample and (sample["__key__"], part) != (key, member.part):
-                usual = set(sample)
+                usual.add(frozenset(sample))
                 yield sample
                 sample = {}
             if not sample:
@@ -347,10 +362,7 @@ def _grouped(read: _InOrder, path: str, ignore_zeros: bool) -> Iterator[dict[str
             sample[extension] = data
     except Exception as error:  # noqa: BLE001  # it is raised again
         failure = error
-        due = None if headers.due is None else divide_name(headers.due)
-        # A sample may be cut off between two of its files.
-        is_complete = usual <= set(sample) if due is None else due[0] != sample.get("__key__")
-        if not is_complete:
+        if sample and part == headers.part and not is_over and not _is_complete(sample, headers, usual):
             sample = {}
     if sample:
         yield sample

@@ -22,9 +22,11 @@ BLOCK: Final = 512
 #: to exhaust memory.
 _LARGEST_EXTENSION: Final = 16 << 20
 _ZEROS: Final = bytes(BLOCK)
-#: End of the prefix, the last part of the name in a header.
-_NAME_END: Final = 500
 _REGULAR: Final = b"0\x007"
+_EXTENSIONS: Final = b"xXgLK"
+# In the names of extension headers, which follow a template: POSIX.1-2017, pax, `exthdr.name` and `globexthdr.name`;
+# those of Python, libarchive, GNU tar and git.
+_EXTENSION_NAMES: Final = ("PaxHeader", "@PaxHeader", "@LongLink", "GlobalHead", "pax_global_header")
 #: Links, devices, directories and pipes: no data follows them, whatever size their header has.
 _WITHOUT_DATA: Final = {
     ord("1"): "hard link",
@@ -75,7 +77,8 @@ class TarHeaders:
         self._ignore_zeros = ignore_zeros
         self._start = 0
         self._bytes = b""
-        self._part = 0
+        #: Number of archives before the current one, if several were joined.
+        self.part = 0
         self._long_name: str | None = None
         self._global: dict[str, str] = {}
         self._local: dict[str, str] = {}
@@ -83,6 +86,9 @@ class TarHeaders:
         self.skipped: Counter[str] = Counter()
         #: Name of the file whose header is read or missing, as far as it is known.
         self.due: str | None = None
+        # The beginning of a header that is cut off.
+        self._cut = b""
+        self._was_extended = self._is_extended = False
 
     def __iter__(self) -> Iterator[TarMember]:
         position = padding = 0
@@ -97,19 +103,21 @@ class TarHeaders:
                 if following is None:
                     break
                 position = following
-                self._part += 1
+                self.part += 1
                 self._global = {}
                 continue
             has_end = False
             size = self._check(block, position)
             kind = block[156]
             position += BLOCK
-            if kind in b"xXgLK":
+            if kind in _EXTENSIONS:
+                self._is_extended = self._is_extended or kind != ord("g")
                 self._read_extension(kind, position, size)
                 position, padding = position + size, -size % BLOCK
                 continue
             local, self._local = self._local, {}
             long_name, self._long_name = self._long_name, None
+            self._was_extended, self._is_extended = self._is_extended, False
             if kind in _WITHOUT_DATA:
                 self.skipped[_WITHOUT_DATA[kind]] += 1
                 continue
@@ -131,7 +139,7 @@ class TarHeaders:
             elif kind not in _REGULAR:
                 self.skipped["unknown"] += 1
             else:
-                yield TarMember(name, position, size, self._part)
+                yield TarMember(name, position, size, self.part)
             position, padding = position + size, -size % BLOCK
         if not has_end:
             warnings.warn(
@@ -139,6 +147,15 @@ class TarHeaders:
                 "have been longer",
                 stacklevel=3,
             )
+
+    def starts_another(self, key: str) -> bool:
+        """After an error: whether the file behind the last one is certainly none of the files ``key.*``.
+
+        Those differ in their extensions only, so that all or none of them have a header for a long name, if the key is
+        not almost long.
+        """
+        is_new = self._is_extended and not self._was_extended and len(key.encode("utf-8", "surrogateescape")) < 60
+        return is_new or _is_of_another(self._cut, key)
 
     def _header(self, position: int, padding: int) -> bytes:
         """The header behind the padding that begins at a position; empty if the archive ends where it would begin."""
@@ -153,9 +170,7 @@ class TarHeaders:
                 self._refuse(found)
             if len(found) < padding:
                 raise self._cut_off(position, "the padding of a file is missing")
-            cut = found[padding:]
-            if len(cut) >= _NAME_END and cut[156] in _REGULAR:
-                self.due = self.due or _name_of(cut)
+            self._cut = found[padding:]
             raise self._cut_off(position + padding, "a header is missing")
         return found[padding:]
 
@@ -284,6 +299,23 @@ class TarHeaders:
             position += BLOCK
             if not block[504]:
                 return position
+
+
+def _is_of_another(cut: bytes, key: str) -> bool:
+    """Whether a header that begins so is certainly not of a file ``key.*``, nor an extension of its header."""
+    if not cut or (len(cut) > 156 and cut[156] in _EXTENSIONS):
+        return False
+    name = _text(cut[:100])
+    is_whole = len(cut) >= 100 or b"\0" in cut
+    *folders, last = name.split("/")
+    begun = [] if is_whole else [each for each in _EXTENSION_NAMES if each.startswith(last)]
+    named = [part for part in (*folders, last) if part.startswith(_EXTENSION_NAMES)]
+    if begun or (named and len(cut) <= 156) or (not is_whole and not name.strip("./")):
+        return False
+    # The folders may be in the prefix of the header, which follows.
+    parts = f"{key}.".split("/")
+    own = ("/".join(parts[first:]) for first in range(len(parts)))
+    return not any(name.startswith(each) or (not is_whole and each.startswith(name)) for each in own)
 
 
 def _has_checksum(block: bytes) -> bool:
