@@ -112,8 +112,9 @@ def root_of(given: str | os.PathLike[str]) -> str:
     # In the name of a folder, a question mark is allowed; this is a query.
     if re.search(r"\?[^/?]*=" if scheme not in _WEB else r"\?", rest):
         raise ValueError(
-            f"url must have no query, got {redacted(given)!r}; pass credentials in options, and give a signed URL to"
-            " RemoteObject.of, or where its one object is read"
+            f"url must have no query, got {redacted(given)!r}; pass credentials in options. A presigned URL is of one"
+            " object: give it to RemoteObject.of, or to what reads the object, such as ShardStream, or open it with"
+            " open_shard=/open_file="
         )
     if scheme in _WEB:
         rest = _encoded(rest)

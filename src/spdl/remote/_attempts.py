@@ -87,21 +87,24 @@ class Attempts:
             if number == self.most:
                 raise self._final(last, number, None)
             pause = random.uniform(0.0, min(self.pause * 2 ** min(number - 1, 30), self.longest_pause))
-            # This costs a request, so it is not done if their number is limited, nor again if the server does not say.
-            asked = retry_after(last) if may_ask else None
-            may_ask = may_ask and asked is not None
-            if asked is not None:
-                pause = asked + min(pause, 0.1 * asked + self.pause)
             left = deadline - self.clock()
             if pause >= left:
-                is_asked = asked is not None and asked >= left
-                if is_last or is_asked or left <= 0.0:
-                    raise self._final(last, number, asked if is_asked else 0.0)
+                if is_last or left <= 0.0:
+                    raise self._final(last, number, 0.0)
                 pause, is_last = left / 2, True
             if not is_reported and left < self.seconds - _LONG:
                 is_reported = True
                 log(_LG, logging.WARNING, "%s (%d attempts so far; the limit is %g s)", last, number, self.seconds)
             self.sleep(pause)
+            # The question is a request, so it comes in the place of the next attempt: not at once, not if the number of
+            # requests is limited, nor again if the server does not say.
+            asked = retry_after(last) if may_ask else None
+            may_ask = may_ask and asked is not None
+            if asked:
+                left = deadline - self.clock()
+                if asked >= left:
+                    raise self._final(last, number, asked)
+                self.sleep(asked + random.uniform(0.0, min(0.1 * asked + self.pause, (left - asked) / 2)))
             left = max(deadline - self.clock(), 0.001)
             number += 1
 

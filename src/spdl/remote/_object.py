@@ -92,7 +92,7 @@ class RemoteObject:
         return open_blocks(self.store, self.path, self.etag)
 
     def __str__(self) -> str:
-        return self.store.shown(self.path)
+        return self.store._shown(self.path)
 
 
 @lru_cache(maxsize=64)

@@ -74,7 +74,7 @@ class _Stream(io.RawIOBase):
         self._size: int | None = None
         self._position = 0  # of the first byte that is not in `_chunk`
         self._chunk = memoryview(b"")
-        self.name = str(store.shown(path))
+        self.name = str(store._shown(path))
         self._fill()  # what is missing is reported now
 
     def readable(self) -> bool:

@@ -152,7 +152,7 @@ class RemoteStore:
         """The URL of an object, which all functions that take a URL accept."""
         return self._exact.get(path) or url_of(self._url, path)
 
-    def shown(self, path: str) -> str:
+    def _shown(self, path: str) -> str:
         """The URL of an object for messages: without a signature."""
         return redacted(self.url_of(path))
 
@@ -425,7 +425,7 @@ class RemoteStore:
         return self._versions.get(path) or self.head(path)
 
     def _changed(self, path: str, found: str | None, wanted: str) -> RemoteChangedError:
-        url = self.shown(path)
+        url = self._shown(path)
         return RemoteChangedError(
             f"cannot read {url}: it is version {found}, not {wanted}; rebuild the index",
             url=url,
@@ -433,7 +433,7 @@ class RemoteStore:
         )
 
     def _beyond(self, path: str, start: int, stop: int, size: int) -> RemoteRangeError:
-        url = self.shown(path)
+        url = self._shown(path)
         return RemoteRangeError(
             f"cannot read bytes {start} to {stop} of {url}: it has only {size}; rebuild the index",
             url=url,

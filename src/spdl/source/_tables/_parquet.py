@@ -219,7 +219,7 @@ def _find_files(
     files = find_files(store, addresses, ("**/*.parquet",))
     if store is None:
         return [file.path for file in files], patterns, None
-    found = {store.shown(file.path): file.path for file in files}
+    found = {store._shown(file.path): file.path for file in files}
     return list(found), [store.url + pattern for pattern in patterns], _RemoteFiles(store, found)
 
 
