@@ -29,6 +29,11 @@ _UNSAFE = re.compile(r"%(?![0-9A-Fa-f]{2})|[^!$%&'()*+,;=:@~\-._/A-Za-z0-9\[\]]"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 # The query of each URL in a text, and a password.
 _QUERY = re.compile(r"(\bhttps?://[^\s?'\"<>]*)\?[^\s'\"<>)]*", re.IGNORECASE)
+# A signature in the name of an object, by which nothing can be read.
+_SIGNATURE = re.compile(
+    r"([?&](?:X-(?:Amz|Goog)-(?:Signature|Credential|Security-Token)|Signature|AWSAccessKeyId|sig)=)[^\s&'\"<>)]*",
+    re.IGNORECASE,
+)
 _PASSWORD = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/@'\"]+:[^\s/@'\"]+@", re.IGNORECASE)
 
 
@@ -155,7 +160,7 @@ def is_plain(path: str) -> bool:
 
 def redacted(text: str) -> str:
     """A text for messages: without passwords, and without the queries of URLs, which may be signatures."""
-    return _PASSWORD.sub(r"\1...@", _QUERY.sub(r"\1?...", text))
+    return _PASSWORD.sub(r"\1...@", _SIGNATURE.sub(r"\1...", _QUERY.sub(r"\1?...", text)))
 
 
 def _divided(url: str) -> tuple[str, str, str]:

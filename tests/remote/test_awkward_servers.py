@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from spdl._cli import main
 from spdl.io import load_image
 from spdl.remote import (
     DiskCache,
@@ -334,3 +335,29 @@ def test_signatures_are_not_told(
         lines = "".join(traceback.format_exception(error)).splitlines()
         found = "\n".join(line for line in lines if not line.startswith("  ")) + repr(vars(error))
     assert "SECRET" not in found + caplog.text
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--strict"]])
+@pytest.mark.parametrize(
+    "name", ["good.ppm", "missing.png", "wrong.JPG", "folder/", "l.txt", "", "s3://bucket/a.png", "file:///none.png"]
+)
+def test_command_loads_signed_urls_and_does_not_print_them(
+    name: str,
+    options: list[str],
+    server: ObjectServer,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever becomes of them, in any form: a suffix is printed in lower case."""
+    monkeypatch.setenv("AWS_ENDPOINT", server.url)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "value")
+    server.objects = {"good.ppm": b"P6\n1 1\n255\nabc", "wrong.JPG": b"nothing", "l.txt": b""}
+    url = f"{name if '://' in name else server.url + name}?{_SIGNED}"
+    try:
+        code = main(["load", "--size", "8", "--threads", "1", *options, url])
+    except SystemExit as end:
+        code = int(end.code or 0)
+    assert (code == 0) == (name == "good.ppm")
+    found = "".join(capfd.readouterr())
+    assert "secret" not in found.lower()

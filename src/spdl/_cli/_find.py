@@ -60,7 +60,8 @@ def find_images(paths: Iterable[Path | str]) -> Found:
     images: list[str] = []
     unsupported: Counter[str] = Counter()
 
-    def add(path: str, suffix: str, *, given: bool) -> None:
+    def add(path: str, name: str, *, given: bool) -> None:
+        suffix = os.path.splitext(name)[1].lower()
         if suffix in LOADABLE:
             images.append(path)
         elif suffix in KNOWN or given:
@@ -68,18 +69,18 @@ def find_images(paths: Iterable[Path | str]) -> Found:
 
     for path in paths:
         if isinstance(path, str):
-            for url, is_given in _find_remote(path):
-                add(url, os.path.splitext(url)[1].lower(), given=is_given)
+            for url, name, is_given in _find_remote(path):
+                add(url, name, given=is_given)
         elif path.is_dir():
             for folder, subfolders, names in os.walk(path, onerror=_unreadable):
                 subfolders.sort()
                 for name in sorted(names):
-                    add(os.path.join(folder, name), os.path.splitext(name)[1].lower(), given=False)
+                    add(os.path.join(folder, name), name, given=False)
         elif path.exists():
-            add(os.fspath(path), path.suffix.lower(), given=True)
+            add(os.fspath(path), path.name, given=True)
         else:
             raise CommandError(
-                f"cannot load {str(path)!r}: there is no such file or folder; check the spelling",
+                f"cannot load {redacted(str(path))!r}: there is no such file or folder; check the spelling",
                 ExitCode.PATH_UNREADABLE,
             )
     if not images:
@@ -102,23 +103,23 @@ def _expanded(path: Path | str) -> list[Path | str]:
         return [path]
 
 
-def _find_remote(url: str) -> Iterator[tuple[str, bool]]:
-    """Yield the URLs of the objects at or below a URL, and whether each is the given URL itself.
+def _find_remote(url: str) -> Iterator[tuple[str, str, bool]]:
+    """Yield the URLs and names of the objects at or below a URL, and whether each is the given URL itself.
 
-    A web server cannot list its files, so its URL is used as given.
+    A signature is in the URL only. A web server cannot list its files, so its URL is used as given.
     """
     try:
         address = parse_address(url)
         if address.root.startswith(("http://", "https://")):
             for each in expand_names(address):
-                yield address.exact or url_of(address.root, each), True
+                yield address.exact or url_of(address.root, each), each, True
             return
         store = RemoteStore(address.root)
         for each in expand_names(address):
             if os.path.splitext(each)[1].lower() in LOADABLE | KNOWN and _is_object(store, each):
-                yield store.url_of(each), True
+                yield store.url_of(each), each, True
             else:
-                yield from ((store.url_of(info.path), False) for info in store.list(each))
+                yield from ((store.url_of(info.path), info.path, False) for info in store.list(each))
     except (RemoteError, ValueError) as exc:
         raise CommandError(f"cannot load {redacted(url)!r}: {exc}", ExitCode.PATH_UNREADABLE) from exc
 
