@@ -13,10 +13,11 @@ import shutil
 import ssl
 import subprocess
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
@@ -32,7 +33,7 @@ from spdl.remote import (
     RemoteStore,
     RemoteUnavailableError,
 )
-from tests.support.object_server import ObjectServer, etag_of, serve
+from tests.support.object_server import Fault, ObjectServer, Request, etag_of, serve, serve_faults
 
 # Of all emulators of Azure's storage.
 _ACCOUNT = "devstoreaccount1"
@@ -123,6 +124,65 @@ def test_store_speaks_the_protocol_of_google() -> None:
             store.get("a b/x", etag='"other"')
         with pytest.raises(RemoteNotFoundError, match=r"gs://bucket/train/none: .*NoSuchKey"):
             store.get("none")
+
+
+def _of_google(server: ObjectServer) -> RemoteStore:
+    key = {"gcs_base_url": server.url.rstrip("/"), "disable_oauth": True}
+    words = dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
+    return RemoteStore("gs://bucket/", options={"service_account_key": json.dumps(key | words)})
+
+
+def _of_azure(server: ObjectServer, **options: str) -> RemoteStore:
+    options = options or {"account_key": _KEY}
+    return RemoteStore("az://bucket/", options={"account_name": _ACCOUNT, "endpoint": server.url, **options})
+
+
+def _is_signed(request: Request) -> bool:
+    """Whether Azure would accept it: "Authorize with Shared Key", learn.microsoft.com/rest/api/storageservices."""
+    given = request.headers
+    own = "".join(f"{name}:{given[name]}\n" for name in sorted(given) if name.startswith("x-ms-"))
+    query = "".join(f"\n{name}:{value}" for name, value in sorted(parse_qsl(urlsplit(request.target).query)))
+    lines = [request.method, *[""] * 5, given["date"], "", given.get("if-match", ""), "", "", given.get("range", "")]
+    text = "\n".join([*lines, f"{own}/{_ACCOUNT}{urlsplit(request.target).path}{query}"])
+    digest = hmac.new(base64.b64decode(_KEY), text.encode(), hashlib.sha256).digest()
+    return given["authorization"] == f"SharedKey {_ACCOUNT}:{base64.b64encode(digest).decode()}"
+
+
+@pytest.mark.parametrize("provider", [_of_google, _of_azure])
+@pytest.mark.parametrize("unnamed", [["d//x"], ["t\tx", "train/"], ["d/../y", "./x", "/first", "train/", "a//"]])
+def test_keys_that_cannot_be_named_are_counted(
+    provider: Callable[[ObjectServer], RemoteStore], unnamed: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The rest of the list is there, and everything in it can be read; each request is authorized."""
+    names = ["a b", "a&<b>", "x[1]/y", "q?y", "h#1", "empty", "train/1.jpg", "{a,b}", "ü", "zz"]
+    contents = {name: b"" if name == "empty" else name.encode() for name in names}
+    with serve() as server:
+        server.objects = {f"bucket/{name}": data for name, data in contents.items()}
+        server.objects |= {f"bucket/{name}": b"" for name in unnamed}
+        store = provider(server)
+        listed = store.list()
+        assert {info.path: store.get(info.path, etag=info.etag) for info in listed} == contents
+        (record,) = caplog.records
+        assert f"{len(unnamed)} objects below " in record.getMessage()
+        assert [info.path for info in store.list("train")] == ["train/1.jpg"]
+        if provider is _of_azure:
+            assert [request for request in server.requests if not _is_signed(request)] == []
+
+
+@pytest.mark.parametrize("options", [{"sas_token": "sv=1&sig=SECRET"}, {"bearer_token": "SECRET"}])
+def test_other_credentials_are_passed_on(options: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
+    """And not told in errors."""
+    with serve() as server:
+        server.objects = {"bucket/d//x": b"", "bucket/y": b"1"}
+        store = _of_azure(server, **options)
+        assert [info.path for info in store.list()] == ["y"]
+        assert all("SECRET" in request.target + str(request.headers) for request in server.requests)
+        with serve_faults(server, lambda _, number: Fault("refuse", 403) if number else None) as proxy:
+            store = _of_azure(proxy, **options)  # type: ignore[arg-type]  # has a URL too
+            with pytest.raises(RemoteDeniedError) as caught:
+                store.list()
+    assert proxy.faults == ["refuse"]
+    assert "SECRET" not in str(caught.value) + caplog.text
 
 
 @pytest.fixture

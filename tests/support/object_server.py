@@ -166,6 +166,8 @@ class ObjectServer(_Server):
         query = parse_qs(urlsplit(request.target).query, keep_blank_values=True)
         if "list-type" in query:
             return self._listing(request.path.strip("/"), query.get("prefix", [""])[0])
+        if query.get("comp") == ["list"]:
+            return self._azure_listing(request.path.strip("/"), query.get("prefix", [""])[0], query.get("marker"))
         if request.method == "PUT":
             self.objects[request.path] = request.body
             return _Answer(200, "OK", {"etag": etag_of(request.body)})
@@ -187,6 +189,24 @@ class ObjectServer(_Server):
             if path.startswith(f"{bucket}/{prefix}")
         )
         body = f"<ListBucketResult><Name>{bucket}</Name><IsTruncated>false</IsTruncated>{entries}</ListBucketResult>"
+        return _Answer(200, "OK", {"content-type": "application/xml"}, body.encode())
+
+    def _azure_listing(self, container: str, prefix: str, marker: list[str] | None) -> _Answer:
+        """In pages of three: "List Blobs", learn.microsoft.com/rest/api/storageservices."""
+        names = sorted(path for path in self.objects if path.startswith(f"{container}/{prefix}"))
+        first = int(marker[0]) if marker else 0
+        entries = "".join(
+            f"<Blob><Name>{escape(name.removeprefix(f'{container}/'))}</Name><Properties>"
+            f"<Last-Modified>{formatdate(0, usegmt=True)}</Last-Modified><Etag>{etag_of(self.objects[name])[1:-1]}"
+            "</Etag><Content-Type>application/octet-stream</Content-Type><BlobType>BlockBlob</BlobType>"
+            f"<Content-Length>{len(self.objects[name])}</Content-Length></Properties></Blob>"
+            for name in names[first : first + 3]
+        )
+        following = str(first + 3) if first + 3 < len(names) else ""
+        body = (
+            f'<?xml version="1.0" encoding="utf-8"?><EnumerationResults ContainerName="{container}">'
+            f"<Blobs>{entries}</Blobs><NextMarker>{following}</NextMarker></EnumerationResults>"
+        )
         return _Answer(200, "OK", {"content-type": "application/xml"}, body.encode())
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl._addresses import is_plain, redacted, url_of
 
@@ -16,7 +16,7 @@ from ._errors import (
     RemoteUnavailableError,
 )
 from ._library import load_obstore
-from ._listing import ask_for_names, report_unnamed
+from ._listing import ask_for_names, filtered, report_unnamed, server_of
 from ._located import ObjectInfo
 from ._obstore_errors import ADVICE, kind_of, raise_unless_failure, short
 from ._options import divide_options
@@ -27,10 +27,15 @@ if TYPE_CHECKING:
 
 __all__ = ["ObstoreClient"]
 
+# Inside the class, `list` is a method.
+_Infos: TypeAlias = list[ObjectInfo]
 #: Longer than any request.
 _NEVER = "30days"
 #: Bytes per step of a request for a whole object.
 _CHUNK = 1 << 20
+_S3 = ("s3://", "s3a://")
+#: Ends of the names of options for the server of a store.
+_SERVER = ("endpoint", "base_url")
 #: Most stores that are kept for URLs that are requested as they are.
 _MOST_EXACT = 64
 
@@ -185,19 +190,17 @@ class ObstoreClient:
     def list(self, prefix: str, *, seconds: float) -> Iterator[ObjectInfo]:
         start = len(self._prefix)
         folder = (self._prefix + prefix).rstrip("/")
-        found: list[ObjectInfo] = []
         try:
-            for page in self._library.list(self._store_for(seconds), folder or None, chunk_size=1000):
-                found += [ObjectInfo(meta["path"], meta["size"], self._as_answered(meta["e_tag"])) for meta in page]
+            found = self._infos(self._store_for(seconds), folder)
             is_complete = not any(info.size == 0 for info in found)  # an empty one may be the mark of a folder
         except BaseException as exc:  # noqa: BLE001  # see fetch
-            is_complete = False
-            if type(exc).__name__ != "InvalidPathError" or not self._can_ask_for_names():
+            named = self._ask_for_names(folder, seconds) if type(exc).__name__ == "InvalidPathError" else None
+            if named is None:
                 raise self._translated(exc, "list", prefix) from self._cause(exc, prefix)
-        if not is_complete and self._can_ask_for_names():
-            found = self._ask_for_names(folder, seconds)
-        elif not is_complete:
-            found = self._without_marks(found, seconds)
+            found, is_complete = named, True
+        if not is_complete:
+            named = self._ask_for_names(folder, seconds) if self._url.startswith(_S3) else None
+            found = self._without_marks(found, seconds) if named is None else named
         for info in found:
             yield info if start == 0 else ObjectInfo(info.path[start:], info.size, info.etag)
 
@@ -270,22 +273,47 @@ class ObstoreClient:
 
     # ---------------------------------------------------------------------------------- requests that obstore lacks
 
-    def _can_ask_for_names(self) -> bool:
-        return self._url.startswith(("s3://", "s3a://"))
+    def _ask_for_names(self, folder: str, seconds: float) -> _Infos | None:
+        """All objects below a folder whose keys obstore can name. ``None``: there is no way to find them."""
+        try:
+            if self._url.startswith(_S3):
+                return self._listed_on_s3(folder, seconds)
+            server = None if self._is_web else server_of(self._url, self._store_for(seconds).config)
+            return None if server is None else self._listed_through(*server, folder, seconds)
+        except BaseException as exc:  # noqa: BLE001  # see fetch
+            raise self._translated(exc, "list", folder[len(self._prefix) :]) from None  # it has a signed URL
 
-    def _ask_for_names(self, folder: str, seconds: float) -> Any:
-        """All keys below a folder, as the server writes them."""
-        bucket = self._base.partition("://")[2]
-
+    def _listed_on_s3(self, folder: str, seconds: float) -> _Infos:
         def read(url: str) -> bytes:
             return bytes(self._library.get(self._exact_store(url, seconds), "").bytes())
 
-        try:
-            return ask_for_names(
-                self._library, self._store_for(seconds), bucket, folder, self._options, read, self._url
-            )
-        except BaseException as exc:  # noqa: BLE001  # see fetch
-            raise self._translated(exc, "list", folder[len(self._prefix) :]) from None  # it has a signed URL
+        bucket = self._base.partition("://")[2]
+        return ask_for_names(self._library, self._store_for(seconds), bucket, folder, self._options, read, self._url)
+
+    def _listed_through(self, option: str, server: str, folder: str, seconds: float) -> _Infos:
+        words = self._words(_power_of(seconds))
+        client_options = words["client_options"]
+
+        def read(url: str, headers: dict[str, str]) -> bytes:
+            own = {**words, "client_options": {**client_options, "default_headers": headers}}
+            return bytes(self._library.get(self._library._store.HTTPStore(url, **own), "").bytes())
+
+        with filtered(server, read) as (url, unnamed, failures):
+            options = {name: value for name, value in self._options.items() if not name.lower().endswith(_SERVER)}
+            to_us = {**words, "client_options": {**client_options, "allow_http": True}}
+            store = self._library._store.from_url(self._base, **to_us, **options, **{option: url})
+            try:
+                found = self._infos(store, folder)
+            except BaseException as exc:  # noqa: BLE001  # see fetch
+                raise (failures[0] if failures else exc) from None  # the answer to it was lost
+        report_unnamed(self._url, unnamed)
+        return found
+
+    def _infos(self, store: Any, folder: str) -> _Infos:
+        pages = self._library.list(store, folder or None, chunk_size=1000)
+        return [
+            ObjectInfo(meta["path"], meta["size"], self._as_answered(meta["e_tag"])) for page in pages for meta in page
+        ]
 
     def _without_marks(self, found: Any, seconds: float) -> Any:
         """Without the marks of folders, ``train/``, which obstore lists as ``train``."""
