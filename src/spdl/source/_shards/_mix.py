@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise, repeat
+from operator import call
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 from spdl._random._splitmix import STEP, absorb, mix, words_of
@@ -24,8 +25,9 @@ __all__ = ["MixedLocation", "ShardMix"]
 _LEAVES: Final = 0x13198A2E03707344
 #: Longer blocks are divided until their parts, the leaves, are not longer.
 _MAX_LEAF: Final = 256
-#: Number of positions that are computed at a time: few at first, because the first item waits for all of them.
-_FIRST_CHUNK, _MAX_CHUNK = 64, 4096
+#: Number of positions that are computed at a time: few at first, because the first item waits for all of them. Later
+#: enough for each source, because NumPy's functions are called for each, and in all, to bound the memory.
+_FIRST_CHUNK, _MAX_CHUNK, _LARGEST_CHUNK = 64, 4096, 32768
 #: Number of words that are sorted at a time.
 _MAX_WORDS: Final = 1 << 18
 
@@ -182,10 +184,7 @@ class ShardMix(Mixture[MixedLocation]):
         start, size = block * self._block, self._block
         counts, firsts = self._weights, [block * weight for weight in self._weights]
         while size > _MAX_LEAF:
-            half = size // 2
-            # The first half gets its share of each source, rounded so that the sum is right and nothing is negative.
-            cuts = [end * half // size for end in accumulate(counts)]
-            taken = [cut - before for before, cut in pairwise([0, *cuts])]
+            half, taken = size // 2, _of_first_half(size, counts)
             own = half if source is None else taken[source]
             if place < own:
                 size, counts = half, taken
@@ -197,61 +196,88 @@ class ShardMix(Mixture[MixedLocation]):
 
     def _iterate(self, positions: range, orders: Orders) -> Iterator[MixedLocation]:
         try:
-            import numpy as np
+            import numpy  # noqa: F401  # whether it is installed
         except ImportError:
-            yield from super()._iterate(positions, orders)
-            return
-        locates = [source.locate for source in self._sources]
-        largest = max(1, min(_MAX_CHUNK, _MAX_WORDS // min(positions.step, self._block)))
+            return super()._iterate(positions, orders)
+        return chain.from_iterable(self._chunks(positions, cast(_Orders, orders)))
+
+    def _chunks(self, positions: range, orders: _Orders) -> Iterator[Iterator[MixedLocation]]:
+        """The samples in chunks. Each is located when it is due, by functions that are not written in Python."""
+
+        locate_in = [source.locate for source in self._sources].__getitem__
+        largest = min(_MAX_CHUNK * len(self._sources), _LARGEST_CHUNK, _MAX_WORDS // min(positions.step, self._block))
+        largest = max(1, largest)
         start, size = 0, min(_FIRST_CHUNK, largest)
         while own := positions[start : start + size]:
-            chunk = np.arange(own.start, own.stop, own.step, dtype=np.int64)
-            sources, items = self._located(chunk, cast(_Orders, orders))
-            for source, item in zip(sources.tolist(), items.tolist(), strict=True):
-                yield MixedLocation(source, locates[source](item))
+            sources, items = (each.tolist() for each in self._located(own, orders))
+            located = map(call, map(locate_in, sources), items)
+            # Three times as fast as the class itself.
+            yield map(tuple.__new__, repeat(MixedLocation), zip(sources, located, strict=True))
             start, size = start + size, min(2 * size, largest)
 
-    def _located(self, positions: NDArray[np.int64], orders: _Orders) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _located(self, own: range, orders: _Orders) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Sources and items at several ascending positions: what ``locate`` gives for one."""
         import numpy as np
 
-        starts, ends, firsts = self._leaves_at(positions)
+        positions = np.arange(own.start, own.stop, own.step, dtype=np.int64)
+        starts, ends, firsts = self._leaves_at(own)
         rows = np.searchsorted(starts, positions, "right") - 1
-        values = orders.arranged_all(starts, ends)[rows, positions - starts[rows]]
-        sources = _sources_of(values, ends, rows)
+        places = rows, positions - starts[rows]
+        values, sources = (each[places] for each in orders.arranged_all(starts, ends))
         begins = np.concatenate([np.zeros_like(ends[:, :1]), ends[:, :-1]], axis=1)
         numbers = firsts[rows, sources] - begins[rows, sources] + values
         passes, items = np.divmod(numbers, np.array(self._sizes)[sources])
         if self._shuffles:
-            for source in np.unique(sources).tolist():
-                of_source = sources == source
-                for number in np.unique(passes[of_source]).tolist():
-                    chosen = np.flatnonzero(of_source & (passes == number))
-                    items[chosen] = orders.windows(source, number).values_of(items[chosen])
+            by_source = sources.astype(_smallest(len(self._sizes))).argsort(kind="stable")  # its passes ascend
+            keys = np.stack([sources[by_source], passes[by_source]])
+            firsts_of = np.flatnonzero((keys[:, 1:] != keys[:, :-1]).any(axis=0)) + 1
+            for first, stop in pairwise([0, *firsts_of.tolist(), len(by_source)]):
+                chosen = by_source[first:stop]
+                source, number = keys[:, first].tolist()
+                items[chosen] = orders.windows(source, number).values_of(items[chosen])
         return sources, items
 
-    def _leaves_at(
-        self, positions: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def _leaves_at(self, positions: range) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """The leaves at several ascending positions, as columns: ``(leaves,)``, and twice ``(leaves, sources)``."""
         import numpy as np
 
+        blocks = range(positions[0] // self._block, positions[-1] // self._block + 1)
         if self._block <= _MAX_LEAF:  # each block is a leaf
-            blocks = np.unique(positions // self._block)
             weights = np.array(self._weights)
-            ends = np.broadcast_to(np.cumsum(weights), (len(blocks), len(weights)))
-            return blocks * self._block, ends, blocks[:, None] * weights
+            numbers = np.arange(blocks.start, blocks.stop)
+            if positions.step > self._block:
+                numbers = np.arange(positions.start, positions.stop, positions.step) // self._block
+            ends = np.broadcast_to(np.cumsum(weights), (len(numbers), len(weights)))
+            return numbers * self._block, ends, numbers[:, None] * weights
         leaves: list[_Leaf] = []
-        place = 0
-        while place < len(positions):
-            leaves.append(leaf := self._leaf(*divmod(int(positions[place]), self._block)))
-            place = int(np.searchsorted(positions, leaf.start + leaf.ends[-1]))
-        starts, ends, firsts = (np.array(column, np.int64) for column in zip(*leaves, strict=True))
-        return starts, ends, firsts
+        todo = [
+            (block * self._block, self._block, self._weights, [block * weight for weight in self._weights])
+            for block in reversed(blocks)
+        ]
+        while todo:
+            start, size, counts, firsts = todo.pop()
+            place = bisect_left(positions, start)
+            if place == len(positions) or positions[place] >= start + size:
+                continue
+            if size <= _MAX_LEAF:
+                leaves.append(_Leaf(start, list(accumulate(counts)), firsts))
+                continue
+            half, taken = size // 2, _of_first_half(size, counts)
+            left = [count - part for count, part in zip(counts, taken, strict=True)]
+            todo.append((start + half, size - half, left, [sum(each) for each in zip(firsts, taken, strict=True)]))
+            todo.append((start, half, taken, firsts))
+        starts, ends, firsts_of = (np.array(column, np.int64) for column in zip(*leaves, strict=True))
+        return starts, ends, firsts_of
 
     def _fingerprint(self) -> dict[str, Any]:
         indexes = [getattr(source, "fingerprint", None) for source in self._sources]
         return {**super()._fingerprint(), "open_shards": self.open_shards, "indexes": indexes}
+
+
+def _of_first_half(size: int, counts: Sequence[int]) -> list[int]:
+    """The share of each source in the first half of a part, rounded so that the sum is right and nothing negative."""
+    cuts = [end * (size // 2) // size for end in accumulate(counts)]
+    return [cut - before for before, cut in pairwise([0, *cuts])]
 
 
 class _Leaf(NamedTuple):
@@ -304,30 +330,46 @@ class _Orders(Orders):
             self._arranged = leaf.start, values
         return values
 
-    def arranged_all(self, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Same as ``arranged``, for several leaves: ``(leaves, positions)``. What follows a leaf is unused."""
+    def arranged_all(
+        self, starts: NDArray[np.int64], ends: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Same as ``arranged``, for several leaves, and the sources: ``(leaves, positions)``.
+
+        What follows a leaf is unused.
+        """
         import numpy as np
 
         sizes = ends[:, -1:]
         numbers = np.arange(int(sizes.max()))
         words = _mixed((starts[:, None] + numbers + 1).view(np.uint64) * np.uint64(STEP) + np.uint64(self._state))
         words[numbers >= sizes] = np.iinfo(np.uint64).max
-        drawn = words.argsort(axis=1, kind="stable")
-        rows = np.arange(len(starts))[:, None]
-        places = _sources_of(drawn, ends, rows).argsort(axis=1, kind="stable")
-        values = np.empty_like(places)
-        values[rows, places] = numbers
-        return values
+        sources = _sources_of(words.argsort(axis=1, kind="stable"), ends)
+        # By source, in each leaf.
+        num_keys = len(starts) * (ends.shape[1] + 1)
+        keys = np.arange(0, num_keys, ends.shape[1] + 1)[:, None] + sources
+        places = keys.ravel().astype(_smallest(num_keys)).argsort(kind="stable")
+        values = np.empty(words.size, np.int64)
+        values[places] = np.tile(numbers, len(starts))
+        return values.reshape(words.shape), sources
 
 
-def _sources_of(values: NDArray[np.int64], ends: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _sources_of(values: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
     """The sources of values in leaves: in row ``r``, those below ``ends[r, 0]`` are of source 0, and so on."""
     import numpy as np
 
+    if ends.strides[0] == 0:  # all leaves are alike
+        return np.arange(ends.shape[1]).repeat(np.diff(ends[0], prepend=0))[values]
     # One search for all rows: each is moved behind the one before.
-    width = _MAX_LEAF + 1
-    moved = (ends + np.arange(len(ends))[:, None] * width).ravel()
+    rows, width = np.arange(len(ends))[:, None], _MAX_LEAF + 1
+    moved = (ends + rows * width).ravel()
     return np.asarray(np.searchsorted(moved, values + rows * width, "right") - rows * ends.shape[1])
+
+
+def _smallest(limit: int) -> type[np.unsignedinteger[Any]]:
+    """The type for numbers below a limit that is sorted fastest: those of 16 bits in linear time."""
+    import numpy as np
+
+    return np.uint16 if limit <= 1 << 16 else np.uint64
 
 
 def _mixed(states: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -100,22 +100,23 @@ class Windows:
             place += len(own)
 
     def values_of(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Same as indexing, for several positions in any order."""
+        """Same as indexing, for several ascending positions."""
         import numpy as np
 
         columns = self._columns
         if columns is None:
-            firsts = np.array(self._layout.firsts, np.int64)[self._shards]
-            columns = self._columns = np.array(self._starts, np.int64), np.array(self._bounds, np.int64), firsts
-        starts, bounds, firsts = columns
-        windows = np.searchsorted(starts, positions, "right") - 1
+            bounds = np.array(self._bounds, np.int64)
+            columns = self._columns = bounds, np.array(self._layout.firsts, np.int64)[self._shards] - bounds[:-1]
+        bounds, moves = columns
         unmixed = np.empty_like(positions)
-        for window in np.unique(windows).tolist():
-            own = windows == window
+        place = 0
+        while place < len(positions):
+            window = bisect_right(self._starts, int(positions[place])) - 1
             start = self._starts[window]
+            own = slice(place, int(np.searchsorted(positions, self._starts[window + 1])))
             unmixed[own] = start + self._order(window)._values_of(positions[own] - start)
-        places = np.searchsorted(bounds, unmixed, "right") - 1
-        return np.asarray(firsts[places] + unmixed - bounds[places])
+            place = own.stop
+        return np.asarray(moves[np.searchsorted(bounds, unmixed, "right") - 1] + unmixed)
 
     def _number(self, unmixed: int) -> int:
         """The number of the sample at a position of the order without mixing within windows."""
