@@ -32,8 +32,7 @@ Args:
     num_stages: The number of stages.
     period: Mean time between two observations of all threads, in seconds.
     has_gil: Whether this interpreter has a GIL.
-    most_share: Share of a CPU that the observations may take. If they take more, the period becomes up to ten times
-        longer.
+    most_share: Share of a CPU that the observations may take. They wait until it covers what they cost.
 
 Raises:
     OSError: This system does not show what its threads do, or no thread could be started.)";

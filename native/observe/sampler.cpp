@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/thread.h"
+#include "observe/sampling_pace.h"
 #include "observe/thread_state.h"
 #include "shared/process.h"
 
@@ -28,8 +29,6 @@ constexpr int kNone = -1;
 // call.
 constexpr double kLongCall = 200e-6;
 constexpr int kMeasuredEvery = 32;
-// If observations cost too much, as with many threads, they become rarer, but at most by this factor.
-constexpr double kMostStretch = 100;
 
 struct Slot {
   explicit Slot(pid_t thread) : tid(thread), watched(thread) {}
@@ -192,17 +191,29 @@ struct Sampler::State {
     return true;
   }
 
+  // The number of threads that were never observed.
+  std::size_t num_new() const {
+    const std::lock_guard held(mutex);
+    return static_cast<std::size_t>(std::ranges::count_if(slots, [](const auto& slot) { return !slot->last_cpu; }));
+  }
+
   void run(double shortest, double most_share) {
     std::minstd_rand random(static_cast<unsigned>(id));
     std::uniform_real_distribution<double> factor(0.5, 1.5);
-    const double began = this_cpu_time();
-    double period = shortest;
-    std::uint64_t num_looks = 0;
+    using Clock = std::chrono::steady_clock;
+    const auto began = Clock::now();
+    const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - began).count(); };
+    SamplingPace pace(shortest, most_share);
+    double pause = pace.wait(0, factor(random), num_new());
     std::unique_lock held(waiting);
-    while (!is_over.wait_for(held, std::chrono::duration<double>(period * factor(random)), [this] { return is_closed; })) {
-      look();
-      const double cost = (this_cpu_time() - began) / static_cast<double>(++num_looks);
-      period = std::clamp(cost / most_share, shortest, kMostStretch * shortest);
+    while (!is_over.wait_for(held, std::chrono::duration<double>(pause), [this] { return is_closed; })) {
+      // Threads may have come since the pause was chosen.
+      pause = pace.earliest(num_new()) - elapsed();
+      if (pause <= 0) {
+        look();
+        pace.looked(this_cpu_time());
+        pause = pace.wait(elapsed(), factor(random), num_new());
+      }
     }
     const std::lock_guard slots_held(mutex);
     for (const auto& slot : slots) {
