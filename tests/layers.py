@@ -49,9 +49,12 @@ TORCH_NEEDS = (
 IO_WORDS = tuple(
     f"{IO}.{name}" for name in ("_arguments", "_errors", "_types", "_trace", "_remote", "_source", "_native")
 )
-# Open to all: `spdl` itself (the version), how anybody reports, what a whole number and a duration are, the error for
-# names that do not exist.
-OPEN = ("spdl", "spdl._addresses", "spdl._reports", "spdl._numbers", "spdl._names", "spdl._extensions")
+# Open to all: `spdl` itself (the version), how anybody reports and logs failures, what a whole number and a duration
+# are, the error for names that do not exist.
+OPEN = (
+    *("spdl", "spdl._addresses", "spdl._reports", "spdl._failure_log", "spdl._numbers", "spdl._names"),
+    "spdl._extensions",
+)
 # The longest `of` that fits a module counts for it.
 RULES = [
     # packages
@@ -64,6 +67,7 @@ RULES = [
         ),
     ),
     Rule("spdl._reports", allows=()),
+    Rule("spdl._failure_log", allows=()),
     Rule("spdl._numbers", allows=()),
     Rule("spdl._addresses", allows=()),  # what paths and URLs mean
     Rule("spdl._names", allows=()),
@@ -118,6 +122,7 @@ RULES = [
         allows=(
             *(f"{P}.{of}" for of in ("defs", "_info", "_limits", "_observe._probe", "_marks", "_asyncio")),
             "spdl._errors",
+            f"{R}._errors",
             f"{R}._values",
             f"{R}._residue",
             "spdl._random",
@@ -384,7 +389,7 @@ ENGINE_ROWS = [
     ("_recorded", "_stalls"),
     ("_engine", "_shutdown"),
     ("_sink", "_deadlines", "_passes"),
-    ("_exclusion", "_keys"),
+    ("_exclusion", "_keys", "_source_state"),
     ("_refill",),
     ("_core", "_node"),
     ("_channel", "_lane"),

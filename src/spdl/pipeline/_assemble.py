@@ -22,8 +22,8 @@ from ._engine._recorded import RecordedEngine
 from ._engine._stages import SourceNode
 from ._info import StageInfo
 from ._observe import BackgroundTaskFactory, TaskHook
-from ._observe._compact_log import log_failed_item
 from ._observe._history import History
+from ._observe._item_log import log_failed_item
 from ._observe._snapshot import stats_of
 from ._observe._wiring import Wiring
 from ._pipeline import Pipeline

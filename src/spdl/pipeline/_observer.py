@@ -11,7 +11,7 @@ from spdl._errors import PipelineStateError
 
 from ._engine._core import EngineState
 from ._engine._counts import take_counts
-from ._observe._compact_log import log_failed_item
+from ._observe._item_log import log_failed_item
 from ._observe._snapshot import stats_of
 
 if TYPE_CHECKING:

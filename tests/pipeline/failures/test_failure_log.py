@@ -1,16 +1,19 @@
 """How many lines failures log: one each, the first of a kind with its traceback, then a count at intervals."""
 
+import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
+from spdl import _failure_log
+from spdl._failure_log import log_failed
 from spdl.dataloader import DataLoader, get_pytorch_dataloader
-from spdl.pipeline import PipelineBuilder, config
-from spdl.pipeline._observe import _compact_log
-from spdl.pipeline._observe._compact_log import log_failed
+from spdl.pipeline import PipelineBuilder, TaskHook, config
+from spdl.pipeline._observe._reporting import report_every
 from tests.support.running import build_of
 
 
@@ -123,5 +126,81 @@ def test_kinds_are_limited(caplog: pytest.LogCaptureFixture) -> None:
     for number in range(3000):
         error = type(f"Error{number}", (Exception,), {})()
         log_failed(logging.getLogger("spdl.test"), seen, "stage", "it failed", error=error)
-    assert len(seen) == _compact_log._MOST_KINDS + 1
+    assert len(seen) == _failure_log._MOST_KINDS + 1
     assert len(caplog.records) < 300
+
+
+@pytest.mark.parametrize("kind", ["thread", "process"])
+def test_replaced_samples_are_logged_as_failures_are(kind: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """The warnings about them are counted as well: of 100 samples, 50 are replaced, many of them more than once."""
+    pytest.importorskip("torch")
+    loader = get_pytorch_dataloader(
+        OddOfHundred(), batch_size=1, num_workers=1, workers=kind, on_error="replace", persistent_workers=True
+    )
+    assert len(list(loader)) == 100
+    if kind == "thread":  # worker processes write theirs to the standard error
+        assert sum(record.exc_info is not None for record in caplog.records) == 1
+        assert 10 < len(caplog.records) < 20
+        assert {record.levelno for record in caplog.records} == {logging.WARNING}
+
+
+class OddOfHundred(Odd):
+    def __len__(self) -> int:
+        return 100
+
+
+class BadHook(TaskHook):
+    """Fails for each item, before it or after it."""
+
+    def __init__(self, when: str) -> None:
+        self.when = when
+
+    @asynccontextmanager
+    async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
+        if self.when == "before":
+            raise RuntimeError("a bad hook")
+        try:
+            yield
+        finally:
+            raise RuntimeError("a bad hook")
+
+
+async def doubled(item: int) -> AsyncIterator[int]:
+    yield item
+    yield item
+
+
+def seeded(item: int, *, rng: Any) -> int:
+    return item
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("op", [odd_fails, doubled, seeded])
+def test_a_hook_that_fails_for_every_item_does_not_fill_the_log(
+    op: Any, when: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever kind of stage it is at: a traceback for each kind, a few lines, and counts."""
+    seed = {"seed": 1} if op is seeded else {}
+    builder = build_of(range(500), lambda b: b.pipe(op, max_failures=-1, rng=op is seeded))
+    list(builder.build(num_threads=1, task_hook_factory=lambda _: [BadHook(when)], **seed))
+    records = [record for record in errors(caplog) if "hook" in record.getMessage()]
+    assert 10 < len(records) < 40
+    assert 1 <= sum(record.exc_info is not None for record in records) <= 2
+
+
+def test_a_report_that_fails_each_time_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Its first failure has a traceback."""
+    num_calls = 0
+
+    async def report() -> None:
+        nonlocal num_calls
+        num_calls += 1
+        if num_calls == 60:
+            raise asyncio.CancelledError
+        raise ValueError("no report")
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(report_every(1e-9, report, "a stage"))
+    records = errors(caplog)
+    assert [record.exc_info is not None for record in records] == [True] + [False] * 11
+    assert "Report of a stage failed; the next is in 1e-09 s: ValueError: no report" in records[1].getMessage()

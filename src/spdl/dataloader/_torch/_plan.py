@@ -22,7 +22,8 @@ class Plan(ResolvedArguments):
         indices: The batch sampler, or the sampler if samples are not batched; ``None`` for iterable datasets.
         pin: Function that puts a batch in page-locked memory; called in this process. ``None``: not requested, or not
             possible.
-        failures_seen: How often batches have failed, by kind, for the log: shared by all epochs of the loader.
+        failures_seen: How often batches and samples have failed, by kind, for the log: shared by all epochs of the
+            loader.
     """
 
     prefetch_factor: int
@@ -40,7 +41,7 @@ class Plan(ResolvedArguments):
     def sample_policy(self) -> SamplePolicy | None:
         """Policy for samples that fail; ``None``: none."""
         replaces = self.on_error == "replace"
-        return SamplePolicy(self.retry, replaces) if replaces or self.retry is not None else None
+        return SamplePolicy(self.retry, replaces, self.failures_seen) if replaces or self.retry is not None else None
 
     @property
     def drops_failures(self) -> bool:

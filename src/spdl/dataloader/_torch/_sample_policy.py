@@ -7,13 +7,15 @@ pseudorandom number generators", 2014), so that it is the same in every run, wit
 import logging
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import index as as_int
 from typing import Any, Final, Protocol
 
+from spdl._failure_log import log_failed
 from spdl._random._splitmix import absorb, words_of
-from spdl._reports import add_note, describe_exception, log, note_attempts, shown
+from spdl._reports import add_note, note_attempts, shown
 
 __all__ = ["MOST_REPLACEMENTS", "Attempts", "SamplePolicy"]
 
@@ -43,10 +45,12 @@ class SamplePolicy:
     Attributes:
         retry: When to try again; ``None``: never.
         replaces: Whether a sample that fails is replaced by another one.
+        seen: Failures so far, by kind, for the log.
     """
 
     retry: Attempts | None
     replaces: bool
+    seen: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
 
     def sample(self, dataset: Any, index: Any) -> Any:
         """Return ``dataset[index]``, or a replacement.
@@ -89,23 +93,18 @@ class SamplePolicy:
             try:
                 sample = self._try(get, other)
             except Exception as exc:  # noqa: BLE001 - the error of the original sample is raised
-                log(
-                    _LOG,
-                    logging.WARNING,
-                    "sample %d, in place of %d, failed too: %s",
-                    other,
-                    index,
-                    describe_exception(exc),
-                )
+                self._log("sample %d, in place of %d, failed too", other, index, exc)
                 continue
-            text = "sample %d failed, and sample %d is in its place: %s"
-            log(_LOG, logging.WARNING, text, index, other, describe_exception(error))
+            self._log("sample %d failed, and sample %d is in its place", index, other, error)
             return sample
         add_note(error, f"the samples tried in place of sample {shown(index)} failed too")
         try:
             raise error
         finally:
             del error  # its traceback refers to this frame
+
+    def _log(self, text: str, first: Any, second: Any, error: BaseException) -> None:
+        log_failed(_LOG, self.seen, "sample", text, first, second, error=error, level=logging.WARNING)
 
     def _try(self, get: Callable[[Any], Any], key: Any) -> Any:
         retry = self.retry

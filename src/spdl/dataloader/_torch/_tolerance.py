@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
+from spdl._failure_log import log_failed
 from spdl._reports import describe_exception, log
 from spdl.dataloader._losses import Losses
 from spdl.pipeline import FailureLimitError, NoSuccessError, PipelineError, PipelineFailure, StageTimeoutError
 from spdl.pipeline._limits import Limit, RateLimit
-from spdl.pipeline._observe._compact_log import log_failed
 from spdl.pipeline.defs import MaxFailures, Rate
 
 __all__ = ["Tolerance"]

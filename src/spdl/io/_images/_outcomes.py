@@ -2,15 +2,19 @@
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from spdl._reports import log, printable, text_of
+from spdl._failure_log import log_failed
+from spdl._reports import printable
 from spdl.io import _native
 from spdl.io._errors import BatchLoadError, NativeLibraryError
 from spdl.io._types import LoadFailure
 
 _LG = logging.getLogger("spdl.io")
+#: Failures of this process so far, by kind. A function has no epochs that could count apart.
+_SEEN: Final[Counter[str]] = Counter()
 
 _T = TypeVar("_T")
 
@@ -46,7 +50,7 @@ def fallback_on_demand() -> object:
 def report_failures(
     failures: Sequence[LoadFailure], num_sources: int, num_missing: int, *, most_missing: int, kind: str = "image"
 ) -> None:
-    """Log all failures, and raise if too many images are missing.
+    """Log the failures, as all failures of items are logged, and raise if too many images are missing.
 
     Args:
         failures: Failures of sources, and of spares, whose index is ``num_sources`` and above.
@@ -60,18 +64,12 @@ def report_failures(
     """
     for failure in failures:
         if failure.index < num_sources:
-            which = f"{failure.index}" if failure.name is None else f"{failure.index} ({printable(failure.name)})"
-            text = "%s %s of a batch of %d: %s"
-            log(_LG, logging.ERROR, text, kind.capitalize(), which, num_sources, text_of(failure.error))
+            what = f"{kind.capitalize()} {failure.index}"
+            if failure.name is not None:
+                what += f" ({printable(failure.name)})"
         else:
-            log(
-                _LG,
-                logging.ERROR,
-                "Spare %d of a batch of %d: %s",
-                failure.index - num_sources,
-                num_sources,
-                text_of(failure.error),
-            )
+            what = f"Spare {failure.index - num_sources}"
+        log_failed(_LG, _SEEN, kind, "%s of a batch of %d", what, num_sources, error=failure.error)
     if num_missing > most_missing:
         raise BatchLoadError(_summary(failures, num_sources, num_missing, kind), failures=failures)
     if num_missing:

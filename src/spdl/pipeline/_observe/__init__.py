@@ -3,11 +3,11 @@
 Queues are in ``_queues``: they need asyncio, which is imported only when it is used.
 """
 
+from spdl._failure_log import describe_error as describe_error
+from spdl._failure_log import is_compact_log as is_compact_log
+from spdl._failure_log import set_compact_log as set_compact_log
 from spdl.pipeline._observe._background import BackgroundTask as BackgroundTask
 from spdl.pipeline._observe._background import BackgroundTaskFactory as BackgroundTaskFactory
-from spdl.pipeline._observe._compact_log import describe_error as describe_error
-from spdl.pipeline._observe._compact_log import is_compact_log as is_compact_log
-from spdl.pipeline._observe._compact_log import set_compact_log as set_compact_log
 from spdl.pipeline._observe._create_task import create_task as create_task
 from spdl.pipeline._observe._stats import ItemFailure as ItemFailure
 from spdl.pipeline._observe._stats import PipelineStats as PipelineStats

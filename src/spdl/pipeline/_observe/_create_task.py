@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import spdl.pipeline._asyncio as asyncio
+from spdl._failure_log import describe_error, is_compact_log, raised_at
 from spdl._reports import log, name_of
-from spdl.pipeline._observe._compact_log import describe_error, is_compact_log, raised_at
 
 __all__ = ["create_task"]
 

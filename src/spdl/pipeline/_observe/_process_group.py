@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import spdl.pipeline._asyncio as asyncio
 from spdl._errors import WorkerDiedError
+from spdl._failure_log import log_failed
 from spdl._numbers import as_seconds
 from spdl._reports import log
 from spdl.pipeline._observe._background import BackgroundTask
@@ -100,6 +102,7 @@ class ProcessGroupStatsMonitor(BackgroundTask):
     async def _deliver(self, reader: Connection, process: BaseProcess) -> None:
         from spdl._processes import _start as starting
 
+        seen: Counter[str] = Counter()
         while True:
             await _readable(reader.fileno(), process.sentinel)
             try:
@@ -117,9 +120,9 @@ class ProcessGroupStatsMonitor(BackgroundTask):
                 )
             try:
                 await self._callback(usage)
-            except Exception:  # noqa: BLE001 - user code: a failed report must not end the monitor
-                text = "Callback of the process group monitor failed; the next sample is in %g s."
-                log(_LOG, logging.ERROR, text, self._interval, exc_info=True)
+            except Exception as exc:  # noqa: BLE001 - user code: a failed report must not end the monitor
+                text = "Callback of the process group monitor failed; the next sample is in %g s"
+                log_failed(_LOG, seen, "callback", text, self._interval, error=exc)
 
 
 def _group_of_this_process() -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import spdl.pipeline._asyncio as asyncio
-from spdl._reports import log
+from spdl._failure_log import log_failed
 
 __all__ = ["report_around_stage", "report_every"]
 
@@ -21,12 +22,13 @@ async def report_every(interval: float, report: Callable[[], Awaitable[None]], w
     """
     if interval <= 0:
         return
+    seen: Counter[str] = Counter()
     while True:
         await asyncio.sleep(interval)
         try:
             await report()
-        except Exception:  # noqa: BLE001 - user code: a failed report must not end the reporting
-            log(_LOG, logging.ERROR, "Report of %s failed; the next is in %g s.", what, interval, exc_info=True)
+        except Exception as exc:  # noqa: BLE001 - user code: a failed report must not end the reporting
+            log_failed(_LOG, seen, "report", "Report of %s failed; the next is in %g s", what, interval, error=exc)
 
 
 @asynccontextmanager

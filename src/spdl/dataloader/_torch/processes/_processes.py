@@ -18,13 +18,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from spdl._failure_log import log_failed
 from spdl._processes._transport import NOTHING
 from spdl._reports import short_repr
 from spdl.dataloader._losses import Losses
 from spdl.dataloader._torch._fetching import draw_base_seed
 from spdl.dataloader._torch.resuming._progress import Progress
 from spdl.pipeline import PipelineStateError
-from spdl.pipeline._observe._compact_log import log_failed
 
 from ._messages import FromWorker, ToWorker
 from ._worker_pool import WorkerPool, prepare_start

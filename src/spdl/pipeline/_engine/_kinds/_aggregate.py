@@ -12,6 +12,7 @@ from spdl.pipeline._engine._stages import (
     DueAggregateStage,
     GeneratorStage,
     HookedGenerator,
+    HookLog,
     steps_on_thread,
 )
 from spdl.pipeline.defs import Aggregator, Collate
@@ -56,7 +57,7 @@ def add_disaggregate(graph: GraphBuilder, config: DisaggregateConfig[Any], tail:
     stage: CallStage
     if wiring.task_hooks:
         jobs = graph.job_queue(info)
-        hooked = HookedGenerator(info, wiring.task_hooks, lambda item: steps_on_thread(jobs.call, iter, item))
+        hooked = HookedGenerator(HookLog(info), wiring.task_hooks, lambda item: steps_on_thread(jobs.call, iter, item))
         stage = AsyncGeneratorStage(graph.engine, info, hooked, limit=1, lane=graph.loop, location=location)
     else:
         stage = GeneratorStage(graph.engine, info, iter, limit=1, lane=graph.pool, location=location)

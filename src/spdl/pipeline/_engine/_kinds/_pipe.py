@@ -12,6 +12,7 @@ from spdl.pipeline._engine._stages import (
     GeneratorStage,
     HookedGenerator,
     HookedOp,
+    HookLog,
     OrderedCallStage,
     SeededHookedGenerator,
     SeededHookedOp,
@@ -94,9 +95,9 @@ def _hooked(graph: GraphBuilder, config: PipeConfig[Any, Any], info: StageInfo, 
     arguments: dict[str, Any] = {"limit": config._concurrency, "lane": graph.loop, "location": config._location}
     if config._kind in ("async_generator", "generator"):
         generator = HookedGenerator if config._rng is None else SeededHookedGenerator
-        hooked = generator(info, hooks, ops.async_generator(config, info))
+        hooked = generator(HookLog(info), hooks, ops.async_generator(config, info))
         return _class(config, AsyncGeneratorStage)(engine, info, hooked, ordered=ordered, **arguments)
-    op = (HookedOp if config._rng is None else SeededHookedOp)(info, hooks, ops.async_op(config, info))
+    op = (HookedOp if config._rng is None else SeededHookedOp)(HookLog(info), hooks, ops.async_op(config, info))
     return _class(config, OrderedCallStage if ordered else CallStage)(engine, info, op, **arguments)
 
 

@@ -13,6 +13,7 @@ from ._gate import GateStage as GateStage
 from ._generator import GeneratorStage as GeneratorStage
 from ._hooked import HookedGenerator as HookedGenerator
 from ._hooked import HookedOp as HookedOp
+from ._hooked import HookLog as HookLog
 from ._hooked import steps_on_thread as steps_on_thread
 from ._hooked import to_its_end as to_its_end
 from ._merge import CustomMergeStage as CustomMergeStage
@@ -46,6 +47,7 @@ __all__ = [
     "DueAggregateStage",
     "GateStage",
     "GeneratorStage",
+    "HookLog",
     "HookedGenerator",
     "HookedOp",
     "MergeStage",

@@ -27,7 +27,7 @@ from spdl.pipeline._engine._ticket import Ticket
 from spdl.pipeline.defs import Outputs
 
 from ._call import CallStage
-from ._hooked import CallOnThread, HookedOp, to_its_end
+from ._hooked import CallOnThread, HookedOp, HookLog, to_its_end
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Entry
@@ -70,6 +70,7 @@ class AggregateStage(CallStage):
         "drop_last",
         "flushed",
         "held",
+        "hook_log",
         "hooks",
         "kept",
         "may_keep_newest",
@@ -103,6 +104,7 @@ class AggregateStage(CallStage):
         self.parked: deque[Entry] = deque()
         self.pumping = False
         self.hooks: list[Any] = []
+        self.hook_log = HookLog(info)
         self.call_on_thread: CallOnThread | None = None
 
     def set_hooks(self, hooks: list[Any], call_on_thread: CallOnThread) -> None:
@@ -157,7 +159,7 @@ class AggregateStage(CallStage):
             return await to_its_end(call_on_thread(self.call, value, value))
 
         try:
-            ticket.result = await HookedOp(self.info, hooks, call)(item)
+            ticket.result = await HookedOp(self.hook_log, hooks, call)(item)
             if not was_called:
                 ticket.result = _KEPT_OUT
         except asyncio.CancelledError as exc:

@@ -8,18 +8,19 @@ op's exception, drops the item.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import spdl.pipeline._asyncio as asyncio
 from spdl._errors import StageTimeoutError
-from spdl._reports import log
+from spdl._failure_log import log_failed
 
 if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
 
-__all__ = ["CallOnThread", "HookedGenerator", "HookedOp", "next_or_end", "steps_on_thread", "to_its_end"]
+__all__ = ["CallOnThread", "HookLog", "HookedGenerator", "HookedOp", "next_or_end", "steps_on_thread", "to_its_end"]
 
 _LOG = logging.getLogger("spdl.pipeline")
 _END: Final = object()
@@ -29,13 +30,23 @@ _END: Final = object()
 CallOnThread: TypeAlias = Callable[[Callable[[Any], Any], Any, Any], Awaitable[Any]]
 
 
+class HookLog:
+    """Logs failures of the task hooks of a stage, which may fail for every item."""
+
+    def __init__(self, info: StageInfo) -> None:
+        self._info = info
+        self._seen: Counter[str] = Counter()
+
+    def __call__(self, text: str, error: BaseException | None) -> None:
+        assert error is not None
+        log_failed(_LOG, self._seen, "hook", text, self._info, error=error)
+
+
 class _HookFailed(Exception):
     """A hook raised; the cause is its exception."""
 
 
-async def _between(
-    hooks: list[Any], info: StageInfo, item: Any, call: Callable[[], Awaitable[Any]]
-) -> tuple[Any, bool]:
+async def _between(hooks: list[Any], log: HookLog, item: Any, call: Callable[[], Awaitable[Any]]) -> tuple[Any, bool]:
     """Await ``call`` between the task hooks. Returns its result and whether it completed without an exception."""
     error: BaseException | None = None
     completed = False
@@ -55,7 +66,7 @@ async def _between(
     except BaseException as exc:
         if error is not None:
             if exc is not error:
-                log(_LOG, logging.ERROR, "a task hook of stage %s failed", info, exc_info=exc)
+                log("a task hook of stage %s failed", exc)
             raise error from error.__cause__
         raise _HookFailed from exc
     return result, completed
@@ -64,16 +75,16 @@ async def _between(
 class HookedOp:
     """An async op that runs ``call(item)`` between the hooks. Returns ``None``, a drop, if a hook lost the result."""
 
-    def __init__(self, info: StageInfo, hooks: list[Any], call: Callable[[Any], Awaitable[Any]]) -> None:
-        self.info = info
+    def __init__(self, log: HookLog, hooks: list[Any], call: Callable[[Any], Awaitable[Any]]) -> None:
         self.hooks = hooks
+        self.log = log
         self.call = call
 
     async def __call__(self, item: Any) -> Any:
         try:
-            result, completed = await _between(self.hooks, self.info, item, lambda: self.call(item))
+            result, completed = await _between(self.hooks, self.log, item, lambda: self.call(item))
         except _HookFailed as exc:
-            log(_LOG, logging.ERROR, "a task hook of stage %s dropped an item", self.info, exc_info=exc.__cause__)
+            self.log("a task hook of stage %s dropped an item", exc.__cause__)
             return None
         return result if completed else None
 
@@ -81,9 +92,9 @@ class HookedOp:
 class HookedGenerator:
     """An async generator function that runs each step between the hooks. They see its end as ``StopAsyncIteration``."""
 
-    def __init__(self, info: StageInfo, hooks: list[Any], make: Callable[[Any], AsyncIterator[Any]]) -> None:
-        self.info = info
+    def __init__(self, log: HookLog, hooks: list[Any], make: Callable[[Any], AsyncIterator[Any]]) -> None:
         self.hooks = hooks
+        self.log = log
         self.make = make
 
     async def __call__(self, item: Any) -> AsyncIterator[Any]:
@@ -98,12 +109,11 @@ class HookedGenerator:
                     return await anext(generator)
 
                 try:
-                    value, completed = await _between(self.hooks, self.info, item, step)
+                    value, completed = await _between(self.hooks, self.log, item, step)
                 except StopAsyncIteration:
                     return
                 except _HookFailed as exc:
-                    text = "a task hook of stage %s dropped an output"
-                    log(_LOG, logging.ERROR, text, self.info, exc_info=exc.__cause__)
+                    self.log("a task hook of stage %s dropped an output", exc.__cause__)
                     if not ran:
                         return  # every further step would fail too
                     yield None

@@ -15,11 +15,10 @@ from spdl._random import ItemPosition, Rng, RngKey, StageSeeds
 from spdl.pipeline._engine._places import Placed
 
 from ._call import CallStage
-from ._hooked import HookedGenerator, HookedOp
+from ._hooked import HookedGenerator, HookedOp, HookLog
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._ticket import Ticket
-    from spdl.pipeline._info import StageInfo
 
 __all__ = ["SeededHookedGenerator", "SeededHookedOp", "SeededOp", "SeededStage", "seeded"]
 
@@ -64,22 +63,22 @@ class SeededOp:
 class SeededHookedOp:
     """``HookedOp`` for an op with random numbers: hooks get the item without its place."""
 
-    def __init__(self, info: StageInfo, hooks: list[Any], call: Callable[[Any], Any]) -> None:
-        self.info = info
+    def __init__(self, log: HookLog, hooks: list[Any], call: Callable[[Any], Any]) -> None:
+        self.log = log
         self.hooks = hooks
         self.call = call
 
     async def __call__(self, placed: Placed) -> Any:
-        return await HookedOp(self.info, self.hooks, lambda _: self.call(placed))(placed.item)
+        return await HookedOp(self.log, self.hooks, lambda _: self.call(placed))(placed.item)
 
 
 class SeededHookedGenerator:
     """``HookedGenerator`` for an op with random numbers: hooks get the item without its place."""
 
-    def __init__(self, info: StageInfo, hooks: list[Any], make: Callable[[Any], AsyncIterator[Any]]) -> None:
-        self.info = info
+    def __init__(self, log: HookLog, hooks: list[Any], make: Callable[[Any], AsyncIterator[Any]]) -> None:
+        self.log = log
         self.hooks = hooks
         self.make = make
 
     def __call__(self, placed: Placed) -> AsyncIterator[Any]:
-        return HookedGenerator(self.info, self.hooks, lambda _: self.make(placed))(placed.item)
+        return HookedGenerator(self.log, self.hooks, lambda _: self.make(placed))(placed.item)

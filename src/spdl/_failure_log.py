@@ -1,24 +1,23 @@
 """How failures of users' functions are logged: one line each, the first of a kind with its traceback, then counts.
 
-A kind is a place (a stage, a loader), a class of exceptions, and the line that raised. All that logs such failures goes
-through ``log_failed``: the engine, loaders, and workers of loaders.
+A kind is a place (a stage, a loader, images of batches), a class of exceptions, and the line that raised. All that logs
+failures of items goes through ``log_failed``: the engine, loaders and their workers, hooks, reports, batches of media.
 """
 
 import logging
 import os
+import threading
 from collections import Counter
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from spdl._reports import log, name_of, printable, shown, text_of
+from spdl._reports import log, name_of, printable, text_of
 
-__all__ = ["describe_error", "is_compact_log", "log_failed", "log_failed_item", "raised_at", "set_compact_log"]
+__all__ = ["describe_error", "is_compact_log", "log_failed", "raised_at", "set_compact_log"]
 
 _VARIABLE = "SPDL_PIPELINE_COMPACT_LOG"
 
-
-_LOG = logging.getLogger("spdl.pipeline")
 
 Style: TypeAlias = Literal["compact", "full", "first"]
 
@@ -37,6 +36,7 @@ class _Setting:
 
 
 _SETTING = _Setting()
+_COUNTING: Final = threading.Lock()
 
 
 def set_compact_log(value: bool | None) -> None:
@@ -72,36 +72,44 @@ def _style() -> Style:
 
 
 def log_failed(
-    logger: logging.Logger, seen: "Counter[str]", where: str, text: str, *args: object, error: BaseException
+    logger: logging.Logger,
+    seen: "Counter[str]",
+    where: str,
+    text: str,
+    *args: object,
+    error: BaseException,
+    level: int = logging.ERROR,
 ) -> None:
     """Log a failure, in the style that is set.
 
     Args:
         logger: The logger.
-        seen: Failures so far, by kind. Of a pipeline, or of a loader for all of its epochs.
+        seen: Failures so far, by kind. Of a pipeline, of a loader for all of its epochs, or of the process.
         where: What failed, such as the name of a stage.
         text: The message without the error, with places for ``args``.
         *args: Values for the message.
         error: The error.
+        level: Level of the record.
     """
     style = _style()
     if style != "first":
         if style == "compact":
-            log(logger, logging.ERROR, f"{text}: %s", *args, describe_error(error))
+            log(logger, level, f"{text}: %s", *args, describe_error(error))
         else:
-            log(logger, logging.ERROR, text, *args, exc_info=error)
+            log(logger, level, text, *args, exc_info=error)
         return
     kind = f"{where}: {name_of(error)} at {raised_at(error)}"
-    if kind not in seen and len(seen) >= _MOST_KINDS:
-        kind = f"{where}: others"
-    seen[kind] += 1
-    number = seen[kind]
+    with _COUNTING:  # threads of a stage, or of the user, count together
+        if kind not in seen and len(seen) >= _MOST_KINDS:
+            kind = f"{where}: others"
+        seen[kind] += 1
+        number = seen[kind]
     if number == 1:  # its class and place are in the traceback
-        log(logger, logging.ERROR, f"{text}: %s", *args, _first_line(error) or name_of(error), exc_info=error)
+        log(logger, level, f"{text}: %s", *args, _first_line(error) or name_of(error), exc_info=error)
     elif number < _FEW:
-        log(logger, logging.ERROR, f"{text}: %s", *args, _in_a_line(error))
+        log(logger, level, f"{text}: %s", *args, _in_a_line(error))
     elif _is_due(number):
-        log(logger, logging.ERROR, f"{text}: %s; %d failures like this so far", *args, _in_a_line(error), number)
+        log(logger, level, f"{text}: %s; %d failures like this so far", *args, _in_a_line(error), number)
 
 
 def _is_due(number: int) -> bool:
@@ -110,22 +118,6 @@ def _is_due(number: int) -> bool:
     while number % 10 == 0:
         number //= 10
     return number in (1, 2, 5)
-
-
-#: Log lines about a failed item, by its outcome.
-_OUTCOMES: Final[dict[str, str]] = {
-    "dropped": "stage %s dropped item %s (source position %s)",
-    "substituted": "stage %s failed on item %s (source position %s); a substitute replaces its output",
-    "raised": "stage %s failed on item %s (source position %s), which fails the pipeline",
-}
-
-
-def log_failed_item(seen: "Counter[str]", failure: Any) -> None:
-    """Log the failure of an item: a ``Failure`` of the engine."""
-    record = failure.record
-    where = shown(failure.stage, str).split(":")[-1]  # without the numbers of the pipeline and of the stage
-    args = (failure.stage, record.item_repr, shown(record.origin))
-    log_failed(_LOG, seen, where, _OUTCOMES[record.outcome], *args, error=record.error)
 
 
 def describe_error(exc: BaseException) -> str:
