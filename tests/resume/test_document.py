@@ -143,6 +143,7 @@ BAD_VALUES = [
     ("sources/0/epochs/0/high", -1),
     ("sources/0/epochs/0/high", 411),  # below the holes
     ("sources/0/epochs/0/holes", [[3, 2]]),
+    ("sources/0/epochs/0/holes", [[-1, 2]]),
     ("sources/0/epochs/0/parts", []),
     ("sources/0/epochs/0/parts", {"a": [[0, 1]]}),
     ("sources/0/epochs/0/parts", {"1.": [[0, 1]]}),

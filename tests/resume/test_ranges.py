@@ -137,7 +137,7 @@ def test_missing_places_are_refused() -> None:
 
 @pytest.mark.parametrize(
     "value", [None, {}, [1, 2], [[1]], [[2, 1]], [[1, 1]], [[0, 5], [4, 9]], [[5, 9], [0, 1]], [[0, 1.0]], [[0, True]],
-     [[0, 1], 0], [[0, 1], -1], [[0, 1], True], [[0, 1], 2.0]],
+     [[0, 1], 0], [[0, 1], -1], [[0, 1], True], [[0, 1], 2.0], [[-1, 1]], [[-3, -1]]],
 )  # fmt: skip
 def test_other_json_is_no_set_of_ranges(value: Any) -> None:
     """A damaged text is refused, not repaired."""
@@ -145,7 +145,9 @@ def test_other_json_is_no_set_of_ranges(value: Any) -> None:
         Ranges.from_json(value)
 
 
-@pytest.mark.parametrize("value", [None, [[0, 5]], [[0, 5, 0]], [[0, 5, -1], [9, 10, 1]], [[3, 5, 1], [4, 9, 1]]])
+@pytest.mark.parametrize(
+    "value", [None, [[-1, 5, 2]], [[0, 5]], [[0, 5, 0]], [[0, 5, -1], [9, 10, 1]], [[3, 5, 1], [4, 9, 1]]]
+)
 def test_other_json_is_no_chain(value: Any) -> None:
     """A damaged text is refused, not repaired."""
     with pytest.raises(ValueError, match=r"range|ascend"):

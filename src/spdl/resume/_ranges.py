@@ -101,8 +101,9 @@ class Ranges:
                 stop = start + 1
             else:
                 start, stop = _integers(each, 2)
-            if start >= stop or (pairs and start < pairs[-1][1]):
-                raise ValueError(f"ranges must be ascending, disjoint and not empty, got {value!r}")
+            # ``source[-1]`` would be an item of another position.
+            if not 0 <= start < stop or (pairs and start < pairs[-1][1]):
+                raise ValueError(f"ranges must be >= 0, ascending, disjoint and not empty, got {value!r}")
             pairs.append((start, stop))
         return cls(pairs)
 
@@ -264,8 +265,8 @@ class RangeChain(Sequence[int]):
         if not isinstance(value, list):
             raise ValueError(f"ranges must be a list, got {value!r}")
         ranges = [range(*_integers(triple, 3)) for triple in value]
-        if not all(ranges):
-            raise ValueError(f"ranges must not be empty, got {value!r}")
+        if not all(ranges) or any(each[0] < 0 or each[-1] < 0 for each in ranges):
+            raise ValueError(f"ranges must be >= 0 and not empty, got {value!r}")
         return cls(ranges)
 
     def to_json(self) -> list[list[int]]:

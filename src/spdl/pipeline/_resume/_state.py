@@ -301,7 +301,7 @@ def _plan(number: int, source: _Source, epoch: dict[str, Any]) -> Plan:
         )
     holes = Ranges.from_json(epoch.get("holes", []))
     parts = {
-        tuple(map(int, key.split("."))): tuple(range(*each) for each in done)
+        tuple(map(int, key.split("."))): tuple(range(*each) for each in Ranges.from_json(done).pairs)
         for key, done in epoch.get("parts", {}).items()
     }
     iterator = epoch.get("iterator")
@@ -309,9 +309,12 @@ def _plan(number: int, source: _Source, epoch: dict[str, Any]) -> Plan:
     if iterator is not None and passes.kind != "indexed":
         position = iterator.get("position")
         low = holes.pairs[0][0] if holes else epoch.get("high", 0)
-        if type(position) is not int or not 0 <= position <= low or not ("state" in iterator or "pickled" in iterator):
+        if type(position) is not int or not 0 <= position <= low or not _is_packed(iterator):
             raise ResumeError(f"cannot load the state: the iterator's state of source {number} is damaged")
-        saved = (position, {key: iterator[key] for key in ("state", "pickled") if key in iterator})
+        beside = iterator.get("iterator")
+        if beside is not None and not _is_packed(beside):
+            raise ResumeError(f"cannot load the state: the iterator's state of source {number} is damaged")
+        saved = (position, {key: iterator[key] for key in ("state", "pickled", "iterator") if key in iterator})
     return Plan(
         epoch["epoch"],
         epoch.get("high", 0),
@@ -322,6 +325,10 @@ def _plan(number: int, source: _Source, epoch: dict[str, Any]) -> Plan:
         epoch,
         num_lost,
     )
+
+
+def _is_packed(state: Any) -> bool:
+    return isinstance(state, dict) and ("state" in state or "pickled" in state)
 
 
 def _warn_if_it_takes_long(source: _Source, plans: list[Plan]) -> None:
