@@ -149,7 +149,7 @@ def test_a_killed_stream(name: str, kind: str, batch_size: int | None, seed: int
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", seeds(2, 10))
-@pytest.mark.parametrize("name", [name for name in STREAMS if "Global" not in name and name != "InBoth"])
+@pytest.mark.parametrize("name", [name for name in STREAMS if "Global" not in name])
 def test_a_killed_loader_over_a_stream(name: str, seed: int) -> None:
     """Pipelines go through the same datasets, one after the other."""
     check(stream_of(name, 3), "inline", amount(2, 6), seed, make=of_pipelines)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
-from itertools import chain, repeat
+from itertools import chain
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -21,12 +21,11 @@ from spdl._errors import PipelineError
 from spdl._numbers import int_or_none
 from spdl._random import ItemPosition
 from spdl._reports import name_of
-from spdl.resume._residue import Residue
-from spdl.resume._values import pack, unpack
 
 from ._exclusion import Exclusion
 from ._keys import Keys
 from ._snapshots import Snapshot, Snapshots
+from ._source_state import SourceState
 
 if TYPE_CHECKING:
     from spdl._random._seeds import ItemPlace
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from ._positions import Positions
     from ._refill import Refill
 
-__all__ = ["CapturedSource", "Passes", "Plan", "SourceKind", "has_state", "rank_and_world"]
+__all__ = ["CapturedSource", "Passes", "Plan", "SourceKind", "rank_and_world"]
 
 SourceKind: TypeAlias = Literal["indexed", "stateful", "iterable"]
 
@@ -97,16 +96,15 @@ class Passes:
         "next_epoch",
         "next_snapshot",
         "number",
-        "owner",
         "plans",
         "rank",
         "refill",
         "replace",
-        "residue",
         "rng_epoch",
         "set_epoch",
         "snapshots",
         "source",
+        "state",
         "world",
     )
 
@@ -123,7 +121,7 @@ class Passes:
         self.last_start = 0  # the index at which the newest pass began
         self.kind: SourceKind = "iterable"
         self.is_watched = False  # whether to look for states of the source or its iterators, and save them
-        self.owner: Any = None  # the object that has the state: the source or its iterator; ``None``: there is no state
+        self.state = SourceState(source)
         self.get_at: Callable[[int], Any] | None = None  # the item at a global position
         self.set_epoch: Callable[[int], Any] | None = None
         self.first_epoch = 0  # number of the first epoch, if the source does not number its epochs
@@ -140,7 +138,6 @@ class Passes:
         self.given: Sequence[ItemPlace] | None = None  # the places of the items, in a replay
         self.refill: Refill | None = None
         self.replace: Callable[[int], Any] | None = None  # the item of a spare, by its global position
-        self.residue: Residue | None = None  # what loading a state has left in the source, until the pass ends
         self.exclusion: Exclusion | None = None  # consumes excluded items instead of emitting them
 
         self.number_epochs()
@@ -200,7 +197,7 @@ class Passes:
             return self.refilled(plan, start, self.refill)
         if plan is None:
             iterator = self.open(None)
-            return iterator if self.owner is None else self.watched(iterator, start, 0)
+            return iterator if self.state.owner is None else self.watched(iterator, start, 0)
         if self.kind == "indexed":
             return chain.from_iterable(self.indexed(plan, start))
         return self.replayed(plan, start)
@@ -260,47 +257,12 @@ class Passes:
             state: The state to load.
             is_start: Whether it is from before the first item: the state that the pass before has left.
         """
-        source = self.source
         if not self.is_watched:
-            return iter(source)
-        self.owner = None
-        if has_state(source):
-            self.owner = source
-            if state is None:
-                return iter(source)
-            # An iterator may begin anew with each iter(), also that of a ``for`` statement.
-            own = map(next, repeat(iter(source))) if self.is_iterator else None
-            if is_start and pack(source.state_dict()) == state:  # a new source has it already
-                return iter(source) if own is None else own
-            self.residue = residue = Residue(source)
-            source.load_state_dict(unpack(state, name_of(source)))
-            residue.note_loaded()
-            opened: Iterator[Any] = iter(source) if own is None else own
-            return self.after_last(opened) if is_start else opened
-        iterator: Iterator[Any] = iter(source)
-        if has_state(iterator):
-            self.owner = iterator
+            return iter(self.source)
+        iterator = self.state.open(state, is_start=is_start, is_iterator=self.is_iterator)
+        if self.state.owner is not None:
             self.kind = "stateful"
-            if state is not None:
-                iterator.load_state_dict(unpack(state, name_of(iterator)))  # type: ignore[attr-defined] # as has_state says
-        elif state is not None:
-            raise PipelineError(
-                f"cannot resume: the saved state has that of an iterator of source {name_of(source)}, and here its "
-                "iterators have no load_state_dict()"
-            )
         return iterator
-
-    def after_last(self, iterator: Iterator[Any]) -> Iterator[Any]:
-        """Yield the items of a pass. If the loaded state was at the end of a pass, this is the one after it."""
-        value = next(iterator, _EXHAUSTED)
-        if value is not _EXHAUSTED:
-            yield value
-            value = None
-            yield from iterator
-            return
-        if self.residue is not None:
-            self.residue.clear()
-        yield from iter(self.source)
 
     def indexed(self, plan: Plan, start: int) -> Iterator[Iterator[Any]]:
         """Yield iterators over the items of a pass. The caller exhausts each before it takes the next."""
@@ -354,7 +316,7 @@ class Passes:
                 self.jump(start + position)
                 if wanted.start == plan.high:
                     loaded = state if plan.iterator is not None and plan.iterator[0] == position else None
-                    yield from iterator if self.owner is None else self.watched(iterator, start, position, loaded)
+                    yield from iterator if self.state.owner is None else self.watched(iterator, start, position, loaded)
                     return
                 for position in wanted:
                     value = next(iterator, _EXHAUSTED)
@@ -362,15 +324,13 @@ class Passes:
                         self.check_size(plan, position)
                     yield value
                     value = None
-                    if self.owner is not None:
+                    if self.state.owner is not None:
                         self.watch(start + position + 1)
                 position = wanted.stop
         finally:
             if (close := getattr(iterator, "close", None)) is not None:
                 close()
-            residue, self.residue = self.residue, None
-            if residue is not None:
-                residue.clear()
+            self.state.leave()
 
     async def replayed_async(self, iterator: AsyncIterator[Any], plan: Plan, start: int) -> AsyncIterator[Any]:
         position = 0
@@ -444,7 +404,7 @@ class Passes:
         """
         index = start + position
         # With ``set_epoch`` a new pass needs no state, and some sources still have the state of the old pass's end.
-        may_be_old = self.set_epoch is not None and self.owner is self.source
+        may_be_old = self.set_epoch is not None and self.state.is_of_source
         try:
             if not may_be_old:
                 self.save_state(index, loaded)
@@ -452,7 +412,7 @@ class Passes:
                 yield value
                 index += 1
                 self.watch(index)
-            if not may_be_old and self.owner is self.source:
+            if not may_be_old and self.state.is_of_source:
                 self.save_state(index, is_end=True)
         finally:
             if (close := getattr(iterator, "close", None)) is not None:
@@ -466,7 +426,7 @@ class Passes:
         """Save the state of the source before the item with this index, and drop those that are no longer needed."""
         began = perf_counter()
         if state is None:
-            state = pack(self.owner.state_dict())
+            state = self.state.pack(is_end=is_end)
         now = perf_counter()
         self.next_snapshot = now + (now - began) / _SNAPSHOT_SHARE
         with self.engine.lock:
@@ -489,7 +449,8 @@ class Passes:
         )
 
     def forget(self) -> None:
-        self.source = self.owner = self.get_at = self.set_epoch = self.exclusion = None
+        self.source = self.get_at = self.set_epoch = self.exclusion = None
+        self.state.forget()
 
 
 def rank_and_world(source: object) -> tuple[int, int]:
@@ -500,8 +461,3 @@ def rank_and_world(source: object) -> tuple[int, int]:
     if rank is None or world is None or not 0 <= rank < world:
         return 0, 1
     return rank, world
-
-
-def has_state(what: object) -> bool:
-    """Return whether an object can save and load its state."""
-    return all(callable(getattr(type(what), name, None)) for name in ("state_dict", "load_state_dict"))

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from spdl.pipeline._engine._passes import Passes, SourceKind, has_state, rank_and_world
+from spdl.pipeline._engine._passes import Passes, SourceKind, rank_and_world
+from spdl.pipeline._engine._source_state import has_state
 
 __all__ = ["SourceFacts", "prepare_source"]
 
