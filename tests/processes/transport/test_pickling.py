@@ -167,12 +167,17 @@ def test_odd_arrays_cross(array: Any) -> None:
         np.testing.assert_array_equal(arrived, array)
 
 
-def test_read_only_arrays_arrive_read_only() -> None:
-    """As with any pickle, in containers and alone."""
-    array = np.zeros(10000)
+@pytest.mark.parametrize("dtype", ["f8", "M8[s]", "U9", [("a", "i4"), ("b", "f8")]])
+@pytest.mark.parametrize("size", [0, 3, 10000])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_read_only_arrays_arrive_writable(dtype: Any, size: int, order: Any) -> None:
+    """As from a worker of torch's ``DataLoader``, in containers and alone: nobody else has this memory."""
+    array = np.zeros((size, 2), dtype, order=order)
     array.flags.writeable = False
-    assert not cross([array])[0].flags.writeable
-    assert not cross(array).flags.writeable
+    for arrived in (cross([array])[0], cross(array)):
+        assert arrived.flags.writeable
+        assert arrived.flags.f_contiguous == array.flags.f_contiguous
+        arrived[...] = array
     assert cross(np.zeros(10000)).flags.writeable
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spdl._processes._transport._pickling import decode, encode
+from spdl._processes._transport._pickling import Encoder, decode, encode
 
 torch: Any = pytest.importorskip("torch")
 
@@ -52,12 +52,96 @@ def test_every_dtype_and_shape_crosses(dtype: str, shape: tuple[int, ...]) -> No
     ids=["permuted", "channels_last", "strided", "expanded", "offset", "flipped", "conj", "imag"],
 )
 def test_views_cross(make: Any) -> None:
-    """Dense tensors keep their order in memory; others arrive contiguous. Only what is seen crosses."""
+    """With their strides."""
     tensor = make(torch.rand(2, 3, 40, 50))
     [arrived] = cross([tensor])
     assert torch.equal(arrived, tensor)
-    if tensor.is_contiguous(memory_format=torch.channels_last):
-        assert arrived.stride() == tensor.stride()
+    assert arrived.stride() == tensor.stride()
+
+
+def size_of(value: Any) -> int:
+    """Number of bytes that cross."""
+    encoded = encode(value)
+    return len(encoded.head) + sum(pickle.PickleBuffer(each).raw().nbytes for each in encoded.buffers)
+
+
+BASE = torch.arange(1_000_000, dtype=torch.float32)
+#: Tensors, and the number of bytes of the memory that they use.
+SIZES: dict[str, tuple[Callable[[], Any], int]] = {
+    "expanded": (lambda: torch.ones(1, 5000).expand(1000, 5000), 20_000),
+    "expanded, small": (lambda: torch.ones(1, 5).expand(1000, 5), 20),
+    "windows": (lambda: BASE[:10_000].unfold(0, 100, 1), 40_000),
+    "slice": (lambda: BASE[500_000:500_010], 40),
+    "far apart": (lambda: [BASE[at : at + 10] for at in range(0, 1_000_000, 50_000)], 800),
+    "the same": (lambda: [BASE[10:20_000], BASE[10:20_000], BASE.view(torch.int32)[10:20_000]], 79_960),
+    "overlapping": (lambda: [BASE[at : at + 20_000] for at in range(0, 100_000, 10_000)], 440_000),
+    "every other": (lambda: BASE[:100_000:2], 400_000),
+    "every hundredth": (lambda: BASE[::100], 40_000),
+    "columns": (lambda: BASE.reshape(1000, 1000)[:, 3], 4000),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_memory_crosses_once(name: str) -> None:
+    """And only what is used of it, not the whole storage as from torch's workers."""
+    make, num_bytes = SIZES[name]
+    assert size_of(make()) < num_bytes + 2500
+    found, made = cross(make()), make()
+    for arrived, tensor in zip(found, made, strict=True) if isinstance(made, list) else [(found, made)]:
+        assert torch.equal(arrived, tensor)
+        is_sparse = name in ("every hundredth", "columns")
+        assert arrived.is_contiguous() if is_sparse else arrived.stride() == tensor.stride()
+
+
+def test_tensors_of_a_storage_stay_together() -> None:
+    """What is written to one is seen by the others; those of other storages are not touched."""
+    base, other = torch.zeros(3000), torch.zeros(3000)
+    one, two, three, four = cross([base[:2000], base[1000:], base.view(torch.int32)[1500:1600], other])
+    one[1550] = 1
+    assert two[550] == 1
+    assert three[50] == 0x3F800000  # a one
+    assert one.untyped_storage().data_ptr() == two.untyped_storage().data_ptr()
+    assert not other.any()
+    assert not four.any()
+    small = torch.zeros(10)
+    left, right = cross([small[:5], small[5:].bfloat16()])
+    assert (left.shape, right.dtype) == ((5,), torch.bfloat16)
+    left, right = cross([small[:5], small[5:]])
+    assert left.untyped_storage().data_ptr() == right.untyped_storage().data_ptr()
+
+
+def test_offsets_that_are_no_multiple_of_an_element() -> None:
+    """A byte in front of a number, in the same storage."""
+    base = torch.arange(64, dtype=torch.uint8)
+    number, byte = cross([base[16:48].view(torch.complex128), base[3:20]])
+    assert byte.tolist() == list(range(3, 20))
+    assert torch.equal(number, base[16:48].view(torch.complex128))
+
+
+def test_a_tensor_and_its_storage_stay_together() -> None:
+    """As ``pickle`` has it."""
+    base = torch.zeros(5000)
+    tensor, storage, part = cross([base, base.untyped_storage(), base[10:20]])
+    part.fill_(1)
+    assert tensor[15] == 1
+    assert bytes(storage[60:64]) == b"\0\0\x80?"
+
+
+@pytest.mark.parametrize("size", [10, 3000])
+def test_tensors_cross_beside_bytes(size: int) -> None:
+    """Which are found by another pickler, that has its own table."""
+    base = torch.zeros(size)
+    value = [b"x" * 20_000, base, base[1:], [b"y" * 20_000] * 2, "z" * 20_000]
+    encoder = Encoder()
+    for _ in range(3):
+        encoded = encoder.encode(value)
+        buffers = [bytearray(pickle.PickleBuffer(each).raw()) for each in encoded.buffers]
+        found = decode(encoded.form, encoded.head, buffers, encoded.num_deep)
+        assert encoded.num_deep == 2
+        found[2].fill_(1)
+        assert found[1][1:].all()
+        assert not found[1][0]
+        assert (found[0], found[3], found[4]) == (value[0], value[3], value[4])
 
 
 def test_gradients_and_parameters() -> None:

@@ -7,7 +7,8 @@ addition:
 - ``bytes`` and ``bytearray`` are handled by pickle itself and offer no memory. At the top level they become a buffer
   without pickling. Inside containers, ``persistent_id`` finds them, which pickle then calls for *every* object; so this
   is done only if a stream turns out large, and is remembered for the next one.
-- ``memoryview``, arrays of numbers and torch's CPU tensors of every dtype use our own reducers: see ``_reducers.py``.
+- ``memoryview``, arrays of numbers and torch's CPU tensors of every dtype use our own reducers: see ``_reducers.py``
+  and ``_tensors.py``.
 
 Source: PEP 574.
 """
@@ -19,18 +20,17 @@ import marshal
 import pickle
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import Enum, IntEnum
 from typing import Any, Final
 
 from spdl._processes._memory import copy_to_bytes
 
 from ._reducers import MemoryPickler, make_array, reduce_array
+from ._tensors import LARGE, Tensors, collector, split_table, with_places
 
 __all__ = ["LARGE", "NOTHING", "Encoded", "Form", "contained", "decode", "encode"]
 
-#: Buffers of at least this many bytes go out-of-band. Smaller ones are cheaper to copy than to track.
-LARGE: Final = 4096
 #: A head of at least this many bytes is searched for bytes objects.
 _SUSPICIOUS: Final = 4 * LARGE
 #: After a search without result, this many large heads are not searched.
@@ -54,6 +54,9 @@ class Form(IntEnum):
     BYTEARRAY = 4
     RAW = 5  # the head is the object: bytes
     ARRAY = 6  # the only buffer is its memory, the head the rest, by marshal
+    # With the places of tensors before the stream: see ``_tensors.py``.
+    TENSORS = 7
+    DEEP_TENSORS = 8
 
 
 def contained(exc: BaseException, doing: str) -> BaseException:
@@ -129,7 +132,7 @@ class Encoder:
                 return Encoded(Form.PICKLE, pickle.dumps(payload, 5))
             return Encoded(Form.BYTES if kind is bytes else Form.BYTEARRAY, b"", (payload,))
         if kind.__module__ == "numpy" and kind is getattr(sys.modules.get("numpy"), "ndarray", None):
-            reduced = reduce_array(payload, self._thorough)
+            reduced = reduce_array(payload, writable=True)
             if reduced is not NotImplemented and payload.nbytes >= LARGE and reduced[0] is make_array:
                 buffer, *rest = reduced[1]
                 return Encoded(Form.ARRAY, marshal.dumps((buffer.raw().readonly, *rest)), (buffer,))
@@ -141,9 +144,11 @@ class Encoder:
                 self._search = False
                 self._num_unsearched = 0
             return encoded
-        buffers: list[pickle.PickleBuffer] = []
-        stream = io.BytesIO()
-        MemoryPickler(stream, 5, buffer_callback=_collector(buffers)).dump(payload)
+        buffers: list[Any] = []
+        stream, tensors = io.BytesIO(), Tensors()
+        pickler = MemoryPickler(stream, 5, buffer_callback=collector(buffers, tensors))
+        pickler.tensors = tensors
+        pickler.dump(payload)
         head = stream.getvalue()
         if len(head) >= _SUSPICIOUS and kind is not str:
             self._num_unsearched -= 1
@@ -152,7 +157,7 @@ class Encoder:
                 encoded = _encode_deep(payload)
                 self._search = encoded.num_deep > 0
                 return encoded
-        return Encoded(Form.PICKLE, head, buffers)
+        return _encoded(Form.PICKLE, head, buffers, tensors)
 
 
 def encode(payload: Any) -> Encoded:
@@ -160,30 +165,25 @@ def encode(payload: Any) -> Encoded:
     return Encoder().encode(payload)
 
 
-def _collector(buffers: list[pickle.PickleBuffer]) -> Callable[[pickle.PickleBuffer], bool]:
-    def collect(buffer: pickle.PickleBuffer) -> bool:
-        """Return true to make pickle write it into the stream."""
-        try:
-            if buffer.raw().nbytes < LARGE:
-                return True
-        except BufferError:  # it is not contiguous: pickle reports that
-            return True
-        buffers.append(buffer)
-        return False
-
-    return collect
+def _encoded(form: Form, head: bytes, buffers: list[Any], tensors: Tensors, found: Sequence[Any] = ()) -> Encoded:
+    if tensors:
+        table, buffers = tensors.finish(buffers)
+        head = len(table).to_bytes(4, "little") + table + head
+        form = Form.TENSORS if form is Form.PICKLE else Form.DEEP_TENSORS
+    return Encoded(form, head, [*buffers, *found] if found else buffers, len(found))
 
 
 def _encode_deep(payload: Any, *, thorough: bool = False) -> Encoded:
     buffers: list[Any] = []
-    stream = io.BytesIO()
-    pickler = _DeepPickler(stream, 5, buffer_callback=_collector(buffers))
+    stream, tensors = io.BytesIO(), Tensors()
+    pickler = _DeepPickler(stream, 5, buffer_callback=collector(buffers, tensors))
+    pickler.tensors = tensors
     pickler.thorough = thorough
     pickler.leaves = _leaves(payload) if thorough else frozenset()
     pickler.dump(payload)
     found = pickler.found
     form = Form.DEEP if found else Form.PICKLE
-    return Encoded(form, stream.getvalue(), [*buffers, *found], len(found))
+    return _encoded(form, stream.getvalue(), buffers, tensors, found)
 
 
 def _leaves(payload: Any) -> frozenset[int]:
@@ -237,9 +237,16 @@ def decode(form: Form, head: bytes, buffers: list[Any], num_deep: int, *, bytes_
         return array
     if form is Form.NOTHING:
         return NOTHING
-    if form is Form.DEEP:
+    if form is Form.TENSORS:
+        table, stream = split_table(head)
+        return pickle.loads(stream, buffers=with_places(table, buffers))
+    if form is Form.DEEP or form is Form.DEEP_TENSORS:
         first = len(buffers) - num_deep
-        unpickler = _DeepUnpickler(io.BytesIO(head), buffers=buffers[:first])
+        stream, own = memoryview(head), buffers[:first]
+        if form is Form.DEEP_TENSORS:
+            table, stream = split_table(head)
+            own = with_places(table, own)
+        unpickler = _DeepUnpickler(io.BytesIO(stream), buffers=own)
         unpickler.deep, unpickler.as_views = buffers[first:], bytes_as_views
         return unpickler.load()
     return _as_bytes(buffers[0], bytes if form is Form.BYTES else bytearray, bytes_as_views)

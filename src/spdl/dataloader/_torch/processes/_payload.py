@@ -26,8 +26,8 @@ from multiprocessing import context, reduction
 from typing import IO, Any, Final
 
 from spdl._processes._main_module import can_import_main, check_importable
-from spdl._processes._transport._pickling import LARGE
 from spdl._processes._transport._reducers import MemoryPickler
+from spdl._processes._transport._tensors import Tensors, collector, with_places
 from spdl._processes._unpicklable import find_unpicklable
 
 __all__ = ["ForkedPayload", "SharedPayload", "UnpicklablePayloadError"]
@@ -83,7 +83,8 @@ class SharedPayload:
                     raise
                 except BaseException as exc:
                     raise UnpicklablePayloadError(_explain(parts, exc)) from exc
-                self._spans = _write(file, pickler.buffers)
+                self._table, buffers = pickler.tensors.finish(pickler.buffers)
+                self._spans = _write(file, buffers)
                 self._size = file.tell()
             self._apart = pickler.apart
             self.modules = frozenset(pickler.modules)
@@ -114,16 +115,17 @@ class SharedPayload:
 
     def __reduce__(self) -> Any:
         context.assert_spawning(self)
-        return _Arrived, (reduction.DupFd(self._fd), self._size, self._spans, self._apart)
+        return _Arrived, (reduction.DupFd(self._fd), self._size, self._spans, self._table, self._apart)
 
 
 class _Arrived:
     """A payload in a new process."""
 
-    def __init__(self, fd: Any, size: int, spans: list[tuple[int, int, bool]], apart: list[Any]) -> None:
+    def __init__(self, fd: Any, size: int, spans: list[tuple[int, int, bool]], table: bytes, apart: list[Any]) -> None:
         self._fd = fd
         self._size = size
         self._spans = spans
+        self._table = table
         self._apart = apart
 
     def open(self) -> tuple[Any, ...]:
@@ -138,7 +140,7 @@ class _Arrived:
         for position, (_, _, is_readonly) in enumerate(self._spans):
             if is_readonly:
                 buffers[position] = buffers[position].toreadonly()
-        objects: tuple[Any, ...] = _Unpickler(memory, buffers, self._apart).load()
+        objects: tuple[Any, ...] = _Unpickler(memory, with_places(self._table, buffers), self._apart).load()
         self._apart = []
         return objects
 
@@ -151,10 +153,11 @@ def _open_memory() -> int:
         return os.dup(file.fileno())
 
 
-def _write(file: IO[bytes], buffers: list[pickle.PickleBuffer]) -> list[tuple[int, int, bool]]:
+def _write(file: IO[bytes], buffers: list[Any]) -> list[tuple[int, int, bool]]:
     """Append buffers. Returns offset, size and whether it is read-only, for each buffer."""
     spans = []
-    for buffer in buffers:
+    for each in buffers:
+        buffer = pickle.PickleBuffer(each)
         at = -(-file.tell() // _ALIGNMENT) * _ALIGNMENT
         file.seek(at)
         with buffer.raw() as raw:
@@ -187,24 +190,17 @@ def _take_apart(number: int) -> Any:
 
 
 class _Pickler(MemoryPickler):
+    keeps_readonly = True
+
     def __init__(self, file: Any) -> None:
-        super().__init__(file, 5, buffer_callback=self._collect)
-        self.buffers: list[pickle.PickleBuffer] = []
+        self.buffers: list[Any] = []
+        self.tensors = Tensors()
+        super().__init__(file, 5, buffer_callback=collector(self.buffers, self.tensors))
         self.apart: list[Any] = []
         self._can_import_main = can_import_main()
         self._kinds: dict[type, bool] = {}  # types seen, and whether their objects are sent as arguments of the process
         self._registered = _registered_kinds()
         self.modules: set[str] = set()
-
-    def _collect(self, buffer: pickle.PickleBuffer) -> bool:
-        """Collect a large buffer. True: pickle writes it into the stream instead."""
-        try:
-            if buffer.raw().nbytes < LARGE:
-                return True
-        except BufferError:  # it is not contiguous: pickle raises the error
-            return True
-        self.buffers.append(buffer)
-        return False
 
     def reducer_override(self, obj: Any) -> Any:
         """Called by pickle for all objects that are not of its built-in types."""
@@ -249,7 +245,7 @@ def _registered_kinds() -> set[type]:
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: Any, buffers: list[memoryview], apart: list[Any]) -> None:
+    def __init__(self, file: Any, buffers: list[Any], apart: list[Any]) -> None:
         super().__init__(file, buffers=buffers)
         self._apart = apart
 
