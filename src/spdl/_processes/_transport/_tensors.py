@@ -26,6 +26,7 @@ _SMALL: Final = 16 << 10
 #: Multiple of all sizes of elements: offsets of tensors stay whole numbers of elements.
 _ALIGNMENT: Final = 16
 _NO_MEMORY: Final = bytearray()
+_ELEMENT: Final = bytearray(_ALIGNMENT)
 
 
 class _View(NamedTuple):
@@ -256,7 +257,7 @@ def _make_tensor(
         tensor: Any = torch.empty_strided(shape, stride, dtype=kind)
     else:
         memory, offset = place
-        tensor = torch.empty(0, dtype=kind)
+        tensor = torch.frombuffer(_ELEMENT, dtype=kind)  # ``torch.empty`` warns of some dtypes
         if offset < 0:
             tensor.set_(memory.storage(torch), 0, shape, _contiguous(shape))
         else:
