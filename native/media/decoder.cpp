@@ -178,6 +178,10 @@ void RawDecoder::open(const AVCodecParameters& parameters) {
   if (!config.decoder) {
     flac_ = FlacPackets::of(*context_, config.options);
   }
+  webp_.reset();
+  if (decoder.id == AV_CODEC_ID_WEBP) {
+    webp_.emplace(*context_);
+  }
 }
 
 // The decoder is told a larger number than the user, so that both refuse the same.
@@ -230,6 +234,9 @@ void RawDecoder::set_origin(std::string source, int stream_index) {
 void RawDecoder::restart() {
   avcodec_flush_buffers(context_.get());
   ready_.reset();
+  if (webp_) {
+    webp_->restart();
+  }
   is_fresh_ = true;
   had_key_ = false;
   had_entry_ = false;
@@ -267,6 +274,10 @@ bool RawDecoder::send(const AVPacket* packet) {
   if (packet != nullptr && (packet->flags & AV_PKT_FLAG_DISCARD) != 0 && context_->codec_id == AV_CODEC_ID_AV1) {
     left_out_.push_back(packet->pts);
   }
+  if (packet != nullptr && webp_ && WebpAnimation::is_frame(*packet)) {
+    compose(*packet);
+    return true;
+  }
   context_->err_recognition = recognition_;
   if (packet != nullptr && flac_ && (ready_ = flac_->decode(*packet)) != nullptr) {
     return true;
@@ -288,6 +299,29 @@ bool RawDecoder::send(const AVPacket* packet) {
     }
   }
   return true;
+}
+
+// A frame of an animated WebP.
+void RawDecoder::compose(const AVPacket& packet) {
+  if (config_.decoder) {
+    throw Error(ErrorKind::kDecode, kAction,
+                "it is an animated WebP, which is composed by libwebp and not by the decoder '" + *config_.decoder +
+                    "': name no decoder")
+        .in(source_)
+        .at(stream_index_, {});
+  }
+  if (!webp_->can_compose(packet)) {
+    return;
+  }
+  try {
+    ready_ = webp_->decode(packet);
+  } catch (Error& error) {
+    error.source = source_;
+    throw;
+  }
+  if (ready_ == nullptr) {
+    refuse(AVERROR_INVALIDDATA, packet.pts, "packet");
+  }
 }
 
 av::FramePtr RawDecoder::receive(const AVPacket* packet, bool& is_dry) {

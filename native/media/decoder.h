@@ -16,6 +16,7 @@
 #include "media/codec.h"
 #include "media/flac_packets.h"
 #include "media/packets.h"
+#include "media/webp_animation.h"
 
 namespace spdl {
 
@@ -91,6 +92,7 @@ class RawDecoder {
   // Throws Error(kImageTooLarge) for more pixels than the option `max_pixels` allows, or its default.
   void expect_size(std::int64_t width, std::int64_t height) const;
   bool send(const AVPacket* packet);  // false: take out frames first
+  void compose(const AVPacket& packet);
   av::FramePtr receive(const AVPacket* packet, bool& is_dry);
   bool is_leading(std::int64_t pts) const noexcept;
   // Whether a packet that is refused now comes before the first key frame, as in a stream that was cut.
@@ -108,7 +110,8 @@ class RawDecoder {
   av::CodecContextPtr context_;
   av::FramePtr spare_;
   std::optional<FlacPackets> flac_;  // tries packets first
-  av::FramePtr ready_;               // a frame from it
+  std::optional<WebpAnimation> webp_;  // composes frames of an animated WebP
+  av::FramePtr ready_;               // a frame from one of them
   std::string source_;
   int stream_index_ = 0;
   AVRational time_base_{0, 1};

@@ -139,8 +139,11 @@ void Input::open(bool find_all_parameters) {
   declared_size_ = declared_size(start);
   is_endless_ = is_endless_wav(start);
   wav_.reset();
+  webp_.reset();
   if (std::string_view(format->name) == "wav" && io_state_->io) {
     find_wav(start);
+  } else if (std::string_view(format->name) == "webp_pipe" && io_state_->io) {
+    webp_ = WebpPackets::find(start.empty() ? std::span<const std::uint8_t>(probed()) : start);
   }
   if (!open_format(url, *format, options, said)) {
     has_plain_header_ = true;
@@ -157,8 +160,8 @@ void Input::open(bool find_all_parameters) {
   complete_flac(*context_);
   // What cannot be opened twice has to be looked into now.
   const bool may_be_hidden = wav_ && !has_plain_header() && may_hide_a_codec(start);
-  has_all_parameters_ = wav_ || find_all_parameters || start.empty() || !is_header_enough(*context_);
-  if (has_all_parameters_ && (!wav_ || may_be_hidden)) {
+  has_all_parameters_ = wav_ || webp_ || find_all_parameters || start.empty() || !is_header_enough(*context_);
+  if (has_all_parameters_ && !webp_ && (!wav_ || may_be_hidden)) {
     fail_unless_opened(avformat_find_stream_info(context_.get(), nullptr), said);
     fail_if_empty();
     if (wav_ && !wav_->is_codec_of(*context_)) {
@@ -176,13 +179,17 @@ void Input::open(bool find_all_parameters) {
   is_at_start_ = true;
 }
 
+// What probing has read.
+std::vector<std::uint8_t> Input::probed() const {
+  const AVIOContext& io = *io_state_->io->context();
+  return {io.buf_ptr, io.buf_end};
+}
+
 // Whether our own parser reads the packets. `start`: the first bytes; none of a source that can be read only once, or of a
 // URL.
 void Input::find_wav(std::span<const std::uint8_t> start) {
   AVIOContext& io = *io_state_->io->context();
-  // What probing has read.
-  const std::span<const std::uint8_t> probed(io.buf_ptr, static_cast<std::size_t>(io.buf_end - io.buf_ptr));
-  const std::vector<std::uint8_t> copy(probed.begin(), start.empty() ? probed.end() : probed.begin());
+  const std::vector<std::uint8_t> copy = start.empty() ? probed() : std::vector<std::uint8_t>();
   const std::span<const std::uint8_t> known = start.empty() ? std::span<const std::uint8_t>(copy) : start;
   const bool may_hide = may_hide_a_codec(known);
   if (!may_hide) {
@@ -224,6 +231,9 @@ bool Input::open_format(const std::string& url, const AVInputFormat& format, av:
   }
   if (wav_) {
     wav_->complete(*context_);
+  }
+  if (webp_) {
+    webp_->complete(*context_);
   }
   return true;
 }
@@ -347,7 +357,9 @@ bool Input::read_marked(AVPacket& packet) {
   int code = AVERROR(EAGAIN);
   const std::int64_t position = context_->pb != nullptr ? avio_tell(context_->pb) : -1;
   for (int attempt = 0; code == AVERROR(EAGAIN) && attempt < kMostAttempts; ++attempt) {
-    code = wav_ ? wav_->read(*context_->pb, packet) : av_read_frame(context_.get(), &packet);
+    code = wav_    ? wav_->read(*context_->pb, packet)
+           : webp_ ? webp_->read(*context_->pb, packet)
+                   : av_read_frame(context_.get(), &packet);
   }
   throw_if_failed("read");
   io_state_->access.throw_if_refused("read", name_);

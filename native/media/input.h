@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "media/byte_ranges.h"
 #include "media/wav_packets.h"
+#include "media/webp_packets.h"
 
 namespace spdl {
 
@@ -129,11 +130,13 @@ class Input {
   void expect_all_data() const;
   Error damaged_packet() const;
 
+  std::vector<std::uint8_t> probed() const;
   void find_wav(std::span<const std::uint8_t> start);
   bool has_plain_header() const noexcept;
   bool open_format(const std::string& url, const AVInputFormat& format, av::Dictionary& options,
                    const av::LogCapture& said);
 
+  std::optional<WebpPackets> webp_;             // reads the packets of an animated WebP
   std::optional<WavPackets> wav_;               // reads the packets of a WAV file without a compressed coding
   bool has_plain_header_ = false;               // of it, which libav would not open
   std::deque<av::PacketPtr> ahead_;             // packets that were peeked at

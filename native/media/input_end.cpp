@@ -194,6 +194,11 @@ void Input::expect_all_data() const {
         .in(name_)
         .at(stream_, time_);
   }
+  if (const auto expected = webp_ ? webp_->missing_end() : std::nullopt) {
+    throw Error(ErrorKind::kDemux, kRead, "the data ends early: the file should have " + std::to_string(*expected) + " bytes")
+        .in(name_)
+        .at(stream_, time_);
+  }
   const std::int64_t present = context_->pb != nullptr ? avio_size(context_->pb) : -1;
   if (present < 0) {
     return;

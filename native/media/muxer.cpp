@@ -17,6 +17,7 @@ extern "C" {
 #include "av/log.h"
 #include "media/container_codecs.h"
 #include "media/source_io.h"
+#include "media/webp_animation.h"
 
 namespace spdl {
 namespace {
@@ -232,6 +233,11 @@ void Muxer::write(int stream_index, const Packets& packets) {
                 "the packets are " + std::string(name_of(packets.type)) + " of " + given + ", and stream " +
                     std::to_string(stream_index) + " is " + (is_audio ? "audio" : "video") + " of " +
                     avcodec_get_name(stream.codecpar->codec_id))
+        .in(name_);
+  }
+  if (std::ranges::any_of(packets.packets, [](const auto& packet) { return WebpAnimation::is_frame(*packet); })) {
+    throw Error(ErrorKind::kMux, kWrite,
+                "the packets are frames of an animated WebP, which no muxer of FFmpeg takes; decode them, and encode the pictures")
         .in(name_);
   }
   for (const auto& original : packets.packets) {

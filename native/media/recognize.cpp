@@ -26,11 +26,6 @@ bool is_still_png(Bytes start) noexcept {
   return false;
 }
 
-// The flag of an animation is in the extended header (RFC 9649, 2.7).
-bool is_still_webp(Bytes start) noexcept {
-  return !has_name(start, 12, "VP8X") || (start.size() > 20 && (start[20] & 2) == 0);
-}
-
 // libav's name of the format, where its demuxer is beyond doubt.
 const char* name_of_format(Bytes start) noexcept {
   struct Known {
@@ -47,7 +42,7 @@ const char* name_of_format(Bytes start) noexcept {
   if (format == "TIFF" && (has_name(start, 0, "II+") || big_endian(start, 2, 2) == 43)) {
     return "tiff_pipe";
   }
-  if ((format == "WebP" && !is_still_webp(start)) || (format == "PNG" && !is_still_png(start))) {
+  if (format == "PNG" && !is_still_png(start)) {
     return nullptr;
   }
   const auto* found =

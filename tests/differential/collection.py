@@ -16,6 +16,7 @@ from tests.differential.stills import orientation as orientation
 from tests.differential.stills import saving as saving
 from tests.differential.stills import tiff as tiff
 from tests.differential.stills import writers as writers
+from tests.differential.video import animations as animations
 from tests.differential.video import laws_on_cuts as laws_on_cuts
 from tests.differential.video import laws_on_screen as laws_on_screen
 

@@ -52,6 +52,19 @@ EXCEPTIONS: Final[dict[int, KnownDisagreement]] = {
         what="Makes up pictures before the first key frame, built on gray ones; SPDL begins at the key frame.",
         why="What they refer to is in no packet of the file. PyAV and the ffmpeg tool 9.0 leave them out.",
     ),
+    20: KnownDisagreement(
+        forms="GIF with frames of less than 20 ms",
+        reader="Pillow 13",
+        what="Shows them as long as they say; SPDL shows them for 100 ms.",
+        why="So do the ffmpeg tool 5.1 and 9.0 and browsers, and so writers mean it. The option `min_delay` of FFmpeg's"
+        " demuxer changes it.",
+    ),
+    21: KnownDisagreement(
+        forms="GIF whose frames have palettes of their own, with disposal to the background",
+        reader="Pillow 13",
+        what="Takes the background's colour from the palette of the frame; SPDL from that of the whole file.",
+        why="The index of the background is one of the global colour table (GIF89a, 18).",
+    ),
     100: KnownDisagreement(
         forms="IMA ADPCM in WAV",
         reader="ffmpeg 9.0.2 and soundfile 0.14, beside SPDL on FFmpeg 5.1",
