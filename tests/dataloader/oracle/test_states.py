@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from spdl.dataloader import DataLoader, get_pytorch_dataloader
 from tests.support.soak import amount, seeds
 
+from .composed import COMPOSED_MAPS, COMPOSED_STREAMS
 from .stateful import MAPS, SAMPLERS, SHUFFLES, STREAMS
 
 torchdata = pytest.importorskip("torchdata.stateful_dataloader")
@@ -145,6 +146,25 @@ def test_a_killed_stream(name: str, kind: str, batch_size: int | None, seed: int
     """Iterable datasets."""
     skip_if_no_judge(name, kind)
     check(stream_of(name, batch_size), kind, amount(3, 6), seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", seeds(1, 5))
+@pytest.mark.parametrize("kind", ["inline", "thread", "DataLoader"])
+@pytest.mark.parametrize("name", COMPOSED_STREAMS)
+def test_a_killed_stream_of_others(name: str, kind: str, seed: int) -> None:
+    """Of torch, and of Hugging Face, whose states are those of a library."""
+    how: Any = ("inline", of_pipelines) if kind == "DataLoader" else (kind, drop_in)
+    check(lambda: {"dataset": COMPOSED_STREAMS[name](), "batch_size": 4}, how[0], amount(2, 6), seed, make=how[1])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", seeds(1, 5))
+@pytest.mark.parametrize("kind", ["inline", "thread"])
+@pytest.mark.parametrize("dataset", COMPOSED_MAPS)
+@pytest.mark.parametrize("name", ["shuffle", "RandomSampler", "batches of other sizes"])
+def test_a_killed_dataset_of_others(name: str, dataset: str, kind: str, seed: int) -> None:
+    check(lambda: {"dataset": COMPOSED_MAPS[dataset](), **SHUFFLES[name]()}, kind, amount(2, 6), seed, TorchDataLoader)
 
 
 @pytest.mark.soak
