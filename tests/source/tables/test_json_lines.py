@@ -1,11 +1,14 @@
 """``JsonLines``: rows by position, judged by reading the file; its index; what is refused."""
 
+import contextlib
 import csv
 import gzip
 import json
 import os
 import pickle
 import tracemalloc
+from array import array
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from hypothesis import strategies as st
 
 from spdl.pipeline import PipelineBuilder
 from spdl.source import CompressedShardError, JsonLines, ShardError, ShardOrder
-from spdl.source._index_file import as_column, encode_index
+from spdl.source._index_file import as_column, decode_index, encode_index
 from spdl.source._tables import _json_lines
 from tests.strategies.profiles import cases
 from tests.support.shards import MemoryStore
@@ -259,3 +262,46 @@ def test_a_store_is_asked_rarely(tmp_path: Path) -> None:
     assert len(JsonLines("a.jsonl", store=store)) == 1000
     assert [path for path, _, _ in store.reads] == [".a.jsonl.spdl-lines"]
     assert len(store.listings) == 2 * listings == 4
+
+
+def _odd_indexes(data: bytes, size: int) -> Iterator[tuple[str, bytes]]:
+    """Indexes of the lines with a right checksum and odd content."""
+    description, columns, _ = decode_index(_json_lines._KIND, memoryview(data), "")
+    arrays = {name: array(column.format, column) for name, column in columns.items()}
+    for odd in (None, True, -1, 0, 10**30, 1.5, "x", [], {}):
+        for key in ("size", "etag"):
+            yield f"{key} = {odd!r}", encode_index(_json_lines._KIND, {**description, key: odd}, arrays)
+    starts = arrays["starts"]
+    for blank in ([size], [0], [1], [-1], [3, 3], [2**62]):
+        changed = {**arrays, "blank": array("q", blank)}
+        if blank != [0]:  # the first line could be blank
+            yield f"blank = {blank}", encode_index(_json_lines._KIND, description, changed)
+    for place in range(len(starts)):
+        for odd in (-5, -1, 0, 1, size - 1, size, size + 1, 2**62):
+            wide = array("q", starts)
+            wide[place] = odd
+            yield f"starts[{place}] = {odd}", encode_index(_json_lines._KIND, description, {**arrays, "starts": wide})
+    for column in (starts[:0], starts[:1], starts[::-1], starts + starts[-1:], starts[:2] + starts[3:]):
+        yield f"starts = {column}", encode_index(_json_lines._KIND, description, {**arrays, "starts": column})
+
+
+def test_an_odd_index_gives_no_other_rows(tmp_path: Path) -> None:
+    """Though its checksum is right: the lines are looked up again, or a row that is not one is an error."""
+    path = write(tmp_path / "a.jsonl", ROWS)
+    JsonLines(path)
+    saved = tmp_path / ".a.jsonl.spdl-lines"
+    data = saved.read_bytes()
+    for what, mutant in _odd_indexes(data, path.stat().st_size):
+        saved.write_bytes(mutant)
+        rows = JsonLines(path)
+        if len(rows) == len(ROWS) and list(_readable(rows)) == ROWS:
+            continue
+        found = list(_readable(rows))
+        assert all(row in ROWS for row in found), what
+        assert len(found) < len(rows), what
+
+
+def _readable(rows: Any) -> Iterator[Any]:
+    for number in range(len(rows)):
+        with contextlib.suppress(ShardError):
+            yield rows[number]

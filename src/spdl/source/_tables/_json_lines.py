@@ -123,7 +123,14 @@ class JsonLines(Rows[Any]):
                 shard=file.path,
                 offset=start,
             )
-        line, end, _ = line.partition(b"\n")  # empty lines may follow
+        line, end, rest = line.partition(b"\n")  # empty lines may follow
+        if rest.strip():
+            raise ShardError(
+                f"cannot read row {number} of {file.path!r}: other rows follow in its place, from byte {start} on. The "
+                "index of the lines is damaged, or the file is not the one that was indexed: remove the index",
+                shard=file.path,
+                offset=start,
+            )
         try:
             return self._parse(line.removesuffix(b"\r") if end else line)
         except Exception as error:
@@ -143,7 +150,7 @@ class JsonLines(Rows[Any]):
             is_current = (description.get("size"), description.get("etag")) == (file.size, file.etag)
             if is_current and columns.keys() == {"starts", "blank"}:
                 starts, blank = (array(columns[name].format, columns[name]) for name in ("starts", "blank"))
-                if starts and starts[-1] == file.size and all(map(lt, starts, starts[1:])):
+                if _are_lines(starts, blank, file.size):
                     return self._wanted(starts, blank)
         except (FileNotFoundError, PermissionError, ShardError):  # some stores deny access to missing objects
             pass
@@ -174,6 +181,13 @@ class JsonLines(Rows[Any]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} rows in {len(self._files)} files)"
+
+
+def _are_lines(starts: array[int], blank: array[int], size: int) -> bool:
+    """Whether a saved index can be that of a file of this size: see :func:`_scan`."""
+    if not starts or starts[0] < 0 or starts[-1] != size or not all(map(lt, starts, starts[1:])):
+        return False
+    return all(map(lt, blank, blank[1:])) and set(blank) <= set(starts[:-1])
 
 
 def _scan(store: RangeStore, file: StoredFile, blanks: list[int]) -> Iterator[int]:
