@@ -268,7 +268,8 @@ def _odd_indexes(data: bytes, size: int) -> Iterator[tuple[str, bytes]]:
     """Indexes of the lines with a right checksum and odd content."""
     description, columns, _ = decode_index(_json_lines._KIND, memoryview(data), "")
     arrays = {name: array(column.format, column) for name, column in columns.items()}
-    for odd in (None, True, -1, 0, 10**30, 1.5, "x", [], {}):
+    odds: list[Any] = [None, True, -1, 0, 10**30, 1.5, "x", [], {}]
+    for odd in odds:
         for key in ("size", "etag"):
             yield f"{key} = {odd!r}", encode_index(_json_lines._KIND, {**description, key: odd}, arrays)
     starts = arrays["starts"]
@@ -277,10 +278,10 @@ def _odd_indexes(data: bytes, size: int) -> Iterator[tuple[str, bytes]]:
         if blank != [0]:  # the first line could be blank
             yield f"blank = {blank}", encode_index(_json_lines._KIND, description, changed)
     for place in range(len(starts)):
-        for odd in (-5, -1, 0, 1, size - 1, size, size + 1, 2**62):
+        for start in (-5, -1, 0, 1, size - 1, size, size + 1, 2**62):
             wide = array("q", starts)
-            wide[place] = odd
-            yield f"starts[{place}] = {odd}", encode_index(_json_lines._KIND, description, {**arrays, "starts": wide})
+            wide[place] = start
+            yield f"starts[{place}] = {start}", encode_index(_json_lines._KIND, description, {**arrays, "starts": wide})
     for column in (starts[:0], starts[:1], starts[::-1], starts + starts[-1:], starts[:2] + starts[3:]):
         yield f"starts = {column}", encode_index(_json_lines._KIND, description, {**arrays, "starts": column})
 
