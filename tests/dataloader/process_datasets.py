@@ -273,15 +273,12 @@ class Blocking(Numbers):
 
 
 def await_wait(pid: int) -> None:
-    """Wait until the main thread of a process sleeps; where no /proc tells, for a tenth of a second."""
+    """Wait until the main thread of a process sleeps, where /proc tells."""
     state = Path(f"/proc/{pid}/stat")
-    if not state.exists():
-        time.sleep(0.1)
-        return
-    asleep = 0
-    while asleep < 5:  # a wait in the kernel has no gate; one look may meet another, shorter sleep
+    asleep, nothing = 0, threading.Event()
+    while asleep < 5 and state.exists():  # a wait in the kernel has no gate; one look may meet another, shorter sleep
         asleep = asleep + 1 if state.read_text().rpartition(")")[2].split()[0] == "S" else 0
-        time.sleep(0.005)
+        nothing.wait(0.005)
 
 
 class Interrupting(Numbers):

@@ -1,6 +1,7 @@
 """``Sampler``: what it sees of threads that do one thing only. Shares are asserted as far as other load allows."""
 
 import hashlib
+import os
 import select
 import sys
 import threading
@@ -73,13 +74,13 @@ def seen(sampler: Any, stage: int, least: int = _ENOUGH) -> Seen:
     return found
 
 
+def wait_in_select() -> None:
+    select.select([], [], [], 0.005)
+
+
 def spin() -> None:
     for _ in range(10_000):
         pass
-
-
-def wait_in_select() -> None:
-    select.select([], [], [], 0.005)
 
 
 _DATA = bytes(4 << 20)
@@ -104,8 +105,17 @@ def test_a_thread_that_spins_runs_and_holds_the_gil() -> None:
 
 def test_a_thread_that_sleeps_is_in_io() -> None:
     """A sleep, a poll and a read are system calls, and no lock."""
-    with sampler() as made, busy(made, 0, wait_in_select):
-        found = seen(made, 0)
+    reader, writer = os.pipe()
+    try:
+        # One long sleep: beside load, a thread that wakes up often is mostly seen waiting for a CPU.
+        with sampler() as made, busy(made, 0, lambda: select.select([reader], [], [])):
+            try:
+                found = seen(made, 0)
+            finally:
+                os.write(writer, b"1")
+    finally:
+        os.close(reader)
+        os.close(writer)
     assert found.io > 0.5 * found.num
     assert found.held < 0.5 * found.num
 
@@ -132,9 +142,9 @@ def test_a_lock_is_not_the_gil() -> None:
     held = threading.Lock()
     with sampler() as made, ExitStack() as stack:
         held.acquire()
-        stack.enter_context(busy(made, 3, lambda: held.acquire(timeout=0.05)))
+        stack.enter_context(busy(made, 3, lambda: held.acquire() and held.release()))  # type: ignore[func-returns-value]
+        stack.callback(held.release)
         found = seen(made, 3)
-        held.release()
     assert found.lock > 0.5 * found.num
     assert found.gil < 0.5 * found.num
 

@@ -240,13 +240,12 @@ class Fault:
     Attributes:
         kind: ``"reset"``: the connection is reset before the answer, ``"truncate"``: closed after half of the body,
             ``"refuse"``: answered with ``status``, ``"stall"``: half of the body comes and then nothing,
-            ``"trickle"``: the body comes in small pieces, ``"late"``: the answer waits for ``seconds``,
+            ``"trickle"``: the body comes in small pieces, ``"late"``: the head comes alone, and the body later,
             ``"change"``: the ETag is another one.
     """
 
     kind: str
     status: int = 503
-    seconds: float = 0.01
 
 
 class FaultProxy(_Server):
@@ -284,14 +283,11 @@ class FaultProxy(_Server):
         head, body = await self._ask(request)
         if fault.kind == "change":
             head = head.replace(b'etag: "', b'etag: "changed-')
-        if fault.kind == "late":
-            await asyncio.sleep(fault.seconds)
         if fault.kind in ("truncate", "stall"):
             writer.write(head + body[: len(body) // 2])
             await writer.drain()
             if fault.kind == "stall":
                 await asyncio.Event().wait()  # until the client or the test ends
-            await asyncio.sleep(fault.seconds)
             return False
         if fault.kind == "trickle":
             writer.write(head)
@@ -301,7 +297,10 @@ class FaultProxy(_Server):
                 await writer.drain()
                 await asyncio.sleep(0)
             return True
-        writer.write(head + body)
+        writer.write(head)
+        await writer.drain()
+        await asyncio.sleep(0)
+        writer.write(body)
         return True
 
     async def _ask(self, request: Request) -> tuple[bytes, bytes]:

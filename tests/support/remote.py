@@ -9,6 +9,7 @@ import select
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,8 @@ def break_down(how: int) -> None:
     """End this process: by that exit code, or by the signal -``how``."""
     if how >= 0:
         os._exit(how)
+    with suppress(OSError, ValueError):  # SIGKILL; or not in the main thread
+        signal.signal(-how, signal.SIG_DFL)  # a shell's job in the background ignores SIGINT and SIGQUIT
     os.kill(os.getpid(), -how)
     threading.Event().wait()  # a signal may take a moment
 

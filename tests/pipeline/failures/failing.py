@@ -21,11 +21,11 @@ class Breaking:
 
     def __init__(self, num_items: int, error: BaseException | None = None) -> None:
         self.num_items = num_items
-        self.error = SourceError("the source is broken") if error is None else error
+        self.error = error
 
     def __iter__(self) -> Iterator[int]:
         yield from range(self.num_items)
-        raise self.error
+        raise SourceError("the source is broken") if self.error is None else self.error
 
 
 class AsyncBreaking:
