@@ -9,7 +9,7 @@ import pytest
 from spdl.pipeline import SharedMemoryRingBuffer, SharedMemorySegmentPool
 from tests.support.leaving import iterate
 from tests.support.regions import with_region
-from tests.support.running import run
+from tests.support.running import build_of, run
 
 torch = pytest.importorskip("torch")
 
@@ -107,3 +107,29 @@ def test_a_tensor_may_be_born_in_the_arena() -> None:
     for k, tensor in enumerate(iterate(partial(remote_tensors.born, 6), timeout=60)):
         assert tensor.shape == (100_000,)
         assert bool((tensor == k).all())
+
+
+SHARING: dict[str, Any] = {
+    "out": lambda: list(iterate(remote_tensors.sharing, timeout=60)),
+    "region": lambda: run(with_region(list(remote_tensors.sharing()), lambda b: b.pipe(remote_tensors.same))),
+    "isolated": lambda: run(
+        build_of(list(remote_tensors.sharing()), lambda b: b.pipe(remote_tensors.same, isolate=True))
+    ),
+    "ring": lambda: list(iterate(remote_tensors.sharing, arena=SharedMemoryRingBuffer(1_000_000), timeout=60)),
+    "pool": lambda: list(iterate(remote_tensors.sharing, arena=SharedMemorySegmentPool(1_000_000, 4), timeout=60)),
+}
+
+
+@pytest.mark.parametrize("way", SHARING)
+def test_tensors_of_an_item_stay_together(way: str) -> None:
+    """Views of one storage, with their strides, whichever way they go."""
+    items = SHARING[way]()
+    assert len(items) == 2
+    for one, other, expanded in items:
+        assert expanded.stride() == (0, 1)
+        one[-1] = 7
+        assert other[19] == 7
+        one[0] = 3
+        assert bool((expanded == 3).all())
+    del items, one, other, expanded
+    gc.collect()

@@ -88,3 +88,10 @@ def born(num_items: int) -> Iterator[Any]:
         tensor = torch.frombuffer(pipeline.arena_slot(400_000), dtype=torch.int32)
         tensor.fill_(k)
         yield tensor
+
+
+def sharing() -> Iterator[Any]:
+    """Two views of one storage, small and large, and an expanded one."""
+    for size in (100, 10_000):
+        base = torch.zeros(size)
+        yield base[: size // 2 + 10], base[size // 2 - 10 :], base[:1].expand(1000, 1)
