@@ -142,6 +142,19 @@ def test_tensors_of_several_parts_go_by_their_parts() -> None:
     assert found[3].nbytes() == 12
 
 
+@pytest.mark.parametrize("size", [20, 100_000])
+def test_views_of_a_storage_stay_together(size: int) -> None:
+    """A dataset that has slices of one tensor is not sent once for each of them."""
+    base = torch.zeros(size)
+    parts = [base, *(base[at:] for at in range(10)), base[:1].expand(size, 1000)]
+    with SharedPayload({"parts": parts}) as payload:
+        assert payload.num_bytes < 4 * size + 10_000
+    (arrived,) = send(parts)
+    arrived[5][0] = 3
+    assert arrived[0][4] == 3
+    assert arrived[-1].stride() == parts[-1].stride()
+
+
 class Refuses:
     def __reduce__(self) -> Any:
         raise LookupError("not me")
