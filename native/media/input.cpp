@@ -27,6 +27,7 @@ extern "C" {
 #include "media/packets.h"
 #include "media/recognize.h"
 #include "media/source_io.h"
+#include "media/still_frame.h"
 #include "media/transport.h"
 
 namespace spdl {
@@ -347,6 +348,7 @@ bool Input::read_next(AVPacket& packet) {
   if (packet.pts == AV_NOPTS_VALUE && is_whole_picture(*context_)) {
     packet.pts = packet.dts = 0;  // of a picture alone
   }
+  correct_packet(packet, context_->streams[packet.stream_index]->codecpar->codec_id);
   return true;
 }
 

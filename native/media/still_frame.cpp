@@ -87,6 +87,21 @@ void correct_text(AVFrame& frame) {
 
 }  // namespace
 
+// The SGI Image File Format 1.00: one dimension is one row, and the other sizes do not count. FFmpeg takes two and three.
+void correct_packet(AVPacket& packet, AVCodecID codec) {
+  constexpr std::size_t kMagic = 0x01da;
+  const Bytes sgi(packet.data, static_cast<std::size_t>(std::max(packet.size, 0)));
+  if (codec != AV_CODEC_ID_SGI || sgi.size() < 12 || big_endian(sgi, 0, 2) != kMagic || big_endian(sgi, 4, 2) != 1) {
+    return;
+  }
+  av::check(av_packet_make_writable(&packet), ErrorKind::kDemux, "read");
+  static constexpr std::array<std::uint8_t, 2> kTwo = {0, 2};
+  static constexpr std::array<std::uint8_t, 2> kOne = {0, 1};
+  std::copy(kTwo.begin(), kTwo.end(), packet.data + 4);
+  std::copy(kOne.begin(), kOne.end(), packet.data + 8);   // rows
+  std::copy(kOne.begin(), kOne.end(), packet.data + 10);  // channels
+}
+
 void correct_still(AVFrame& frame, AVCodecID codec, Bytes data) {
   switch (codec) {
     case AV_CODEC_ID_PNG:

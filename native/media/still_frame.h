@@ -12,4 +12,7 @@ namespace spdl {
 // that were not decoded by a codec of still images. Throws Error(kDecode).
 void correct_still(AVFrame& frame, AVCodecID codec, Bytes data);
 
+// Corrects packets whose meaning FFmpeg does not know: SGI with one dimension.
+void correct_packet(AVPacket& packet, AVCodecID codec);
+
 }  // namespace spdl
