@@ -281,7 +281,10 @@ LIBRARIES: dict[str, Case] = {
         lambda _: _alone(ShuffleBuffer(_hugging_face_stream(), 5)), needs=("datasets",)
     ),
     "ArrayRecord": Case(
-        lambda folder: _sampled(_array_record_source(folder)), _array_record, ("array_record",), concurrency=4
+        lambda folder: _sampled(_array_record_source(folder)),
+        _array_record,
+        ("array_record.python.array_record_data_source",),
+        concurrency=4,
     ),
     "MDS": Case(lambda folder: _sampled(_mds_source(folder)), _mds, ("streaming",)),
     "LitData": Case(lambda folder: _sampled(_litdata_source(folder)), _litdata, ("litdata",), concurrency=1),

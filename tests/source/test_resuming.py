@@ -25,7 +25,7 @@ def check(name: str, folder: Path, taken: tuple[int, ...]) -> None:
     """Read as many items, and let another process read the rest, from the state in a file."""
     case = {**OURS, **LIBRARIES}[name]
     for package in case.needs:
-        pytest.importorskip(package, reason="what this source reads with")
+        pytest.importorskip(package, reason="what this source reads with", exc_type=ImportError)
     data = folder / "data"
     data.mkdir()
     case.prepare(data)

@@ -1,16 +1,15 @@
 """``DistributedKeyedSampler``: indices in a random order that is computed on demand, distributed over the ranks."""
 
 import operator
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, SupportsIndex
+from collections.abc import Iterator
+from typing import Final, SupportsIndex
 
 from spdl._random._splitmix import absorb, words_of
 
 from ._arguments import as_int
 from ._keyed import KeyedPermutation, PermutationSlice
-from ._sampler import Sampler
+from ._sampler import ShuffledSampler
 from ._share import check_size
-from ._states import read_integers
 
 __all__ = ["DistributedKeyedSampler"]
 
@@ -18,7 +17,7 @@ __all__ = ["DistributedKeyedSampler"]
 _REPLACEMENTS: Final = 0x082EFA98EC4E6C89
 
 
-class DistributedKeyedSampler(Sampler[int]):
+class DistributedKeyedSampler(ShuffledSampler[int]):
     """All indices of a dataset in random order, in constant memory; each rank gets every ``world_size``-th index.
 
     .. code-block:: python
@@ -98,50 +97,11 @@ class DistributedKeyedSampler(Sampler[int]):
             return self.replacement(number)
         return super().at_global(number)
 
-    def shuffle(self, seed: int) -> None:
-        """Set the seed of the iterations that begin from now on; the epoch stays. Only the last call counts.
-
-        If a state was loaded, the next iteration resumes from it only if this is the seed in the state.
-
-        Raises:
-            TypeError: ``seed`` is not an integer.
-        """
-        self._choose(as_int("seed", seed), self._epoch)
-
-    def set_epoch(self, epoch: int) -> None:
-        """Set the epoch of the iterations that begin from now on; the seed stays. Only the last call counts.
-
-        If a state was loaded, the next iteration resumes from it only if this is the epoch in the state.
-
-        Raises:
-            TypeError: ``epoch`` is not an integer.
-        """
-        self._choose(self._seed, as_int("epoch", epoch))
-
-    def _choose(self, seed: int, epoch: int) -> None:
-        if (seed, epoch) != (self._seed, self._epoch):
-            self._seed, self._epoch = seed, epoch
-            self._order = self._make_order()
-            self._forget()
+    def _reorder(self) -> None:
+        self._order = self._make_order()
 
     def _make_order(self) -> KeyedPermutation:
         return KeyedPermutation(self._n, (self._seed, self._epoch))
-
-    def _settings(self) -> dict[str, Any]:
-        return {"seed": self._seed, "epoch": self._epoch}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self._choose(*read_integers(state, "seed", "epoch"))
-
-    @property
-    def seed(self) -> int:
-        """The seed of the iterations that begin now."""
-        return self._seed
-
-    @property
-    def epoch(self) -> int:
-        """The epoch of the iterations that begin now."""
-        return self._epoch
 
     def _items_at(self, positions: range) -> Iterator[int]:
         return iter(PermutationSlice(self._order, positions))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ._arguments import as_int
 from ._keyed import KeyedPermutation
-from ._sampler import Sampler
-from ._states import read_integers
+from ._sampler import ShuffledSampler
 
 __all__ = ["MixedPosition", "Mixture", "Order", "Orders"]
 
@@ -58,7 +57,7 @@ class Orders:
         return KeyedPermutation(size, (self.seed, self.epoch, of, number))
 
 
-class Mixture(Sampler[T]):
+class Mixture(ShuffledSampler[T]):
     """Items of several sources in blocks, each with as many items of a source as its weight.
 
     Args:
@@ -96,7 +95,12 @@ class Mixture(Sampler[T]):
         self._repeats = _check_at_end(at_end) == "repeat"
         self._shuffles = bool(shuffle)
         super().__init__(self._length(length), rank, world_size, drop_last_round, "positions")
-        self._orders = self._make_orders(as_int("seed", seed), as_int("epoch", epoch))
+        self._seed = as_int("seed", seed)
+        self._epoch = as_int("epoch", epoch)
+        self._reorder()
+
+    def _reorder(self) -> None:
+        self._orders = self._make_orders(self._seed, self._epoch)
 
     def _make_orders(self, seed: int, epoch: int) -> Orders:
         return Orders(seed, epoch)
@@ -138,36 +142,6 @@ class Mixture(Sampler[T]):
     def weights(self) -> list[int]:
         """The number of items of each source in a block."""
         return list(self._weights)
-
-    @property
-    def seed(self) -> int:
-        """The seed of the iterations that begin now."""
-        return self._orders.seed
-
-    @property
-    def epoch(self) -> int:
-        """The epoch of the iterations that begin now."""
-        return self._orders.epoch
-
-    def shuffle(self, seed: int) -> None:
-        """Set the seed of the iterations that begin from now on; the epoch stays. Only the last call counts.
-
-        If a state was loaded, the next iteration resumes from it only if this is the seed in the state.
-
-        Raises:
-            TypeError: ``seed`` is not an integer.
-        """
-        self._choose(as_int("seed", seed), self.epoch)
-
-    def set_epoch(self, epoch: int) -> None:
-        """Set the epoch of the iterations that begin from now on; the seed stays. Only the last call counts.
-
-        If a state was loaded, the next iteration resumes from it only if this is the epoch in the state.
-
-        Raises:
-            TypeError: ``epoch`` is not an integer.
-        """
-        self._choose(self.seed, as_int("epoch", epoch))
 
     def locate(self, position: int) -> MixedPosition:
         """Get the source, index and pass of the item at a global position.
@@ -215,7 +189,7 @@ class Mixture(Sampler[T]):
 
     def _items_at(self, positions: range) -> Iterator[T]:
         # An iteration keeps its seed and epoch.
-        return self._iterate(positions, self._make_orders(self.seed, self.epoch))
+        return self._iterate(positions, self._make_orders(self._seed, self._epoch))
 
     def _iterate(self, positions: range, orders: Orders) -> Iterator[T]:
         for position in positions:
@@ -225,17 +199,6 @@ class Mixture(Sampler[T]):
     def _item_at(self, position: int) -> T:
         source, item, _ = self._locate(position, self._orders)
         return self._item(source, item)
-
-    def _choose(self, seed: int, epoch: int) -> None:
-        if (seed, epoch) != (self.seed, self.epoch):
-            self._orders = self._make_orders(seed, epoch)
-            self._forget()
-
-    def _settings(self) -> dict[str, Any]:
-        return {"seed": self.seed, "epoch": self.epoch}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self._choose(*read_integers(state, "seed", "epoch"))
 
     def _fingerprint(self) -> dict[str, Any]:
         return {
@@ -247,7 +210,7 @@ class Mixture(Sampler[T]):
         }
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_orders": self._make_orders(self.seed, self.epoch)}
+        return {**super().__getstate__(), "_orders": self._make_orders(self._seed, self._epoch)}
 
     def __repr__(self) -> str:
         return (

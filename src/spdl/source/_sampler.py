@@ -11,9 +11,9 @@ from spdl.resume._errors import ResumeError
 
 from ._arguments import as_int
 from ._share import share_of
-from ._states import Counted, make_state, read_count, read_state
+from ._states import Counted, make_state, read_count, read_integers, read_state
 
-__all__ = ["Sampler"]
+__all__ = ["Sampler", "ShuffledSampler"]
 
 T = TypeVar("T")
 
@@ -178,6 +178,59 @@ class Sampler(Generic[T]):
     def __getstate__(self) -> dict[str, Any]:
         # A copy begins at the start, even if it is made during an iteration.
         return {**self.__dict__, "_newest": None}
+
+
+class ShuffledSampler(Sampler[T]):
+    """A sampler whose order depends on a seed and an epoch, which its constructor sets."""
+
+    _seed: int
+    _epoch: int
+
+    @abstractmethod
+    def _reorder(self) -> None:
+        """Replace or forget what was computed from seed and epoch, which have changed."""
+
+    @property
+    def seed(self) -> int:
+        """The seed of the iterations that begin now."""
+        return self._seed
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the iterations that begin now."""
+        return self._epoch
+
+    def shuffle(self, seed: int) -> None:
+        """Set the seed of the iterations that begin from now on; the epoch stays. Only the last call counts.
+
+        If a state was loaded, the next iteration resumes from it only if this is the seed in the state.
+
+        Raises:
+            TypeError: ``seed`` is not an integer.
+        """
+        self._choose(as_int("seed", seed), self._epoch)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch of the iterations that begin from now on; the seed stays. Only the last call counts.
+
+        If a state was loaded, the next iteration resumes from it only if this is the epoch in the state.
+
+        Raises:
+            TypeError: ``epoch`` is not an integer.
+        """
+        self._choose(self._seed, as_int("epoch", epoch))
+
+    def _choose(self, seed: int, epoch: int) -> None:
+        if (seed, epoch) != (self._seed, self._epoch):
+            self._seed, self._epoch = seed, epoch
+            self._reorder()
+            self._forget()
+
+    def _settings(self) -> dict[str, Any]:
+        return {"seed": self._seed, "epoch": self._epoch}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self._choose(*read_integers(state, "seed", "epoch"))
 
 
 def _checked(position: SupportsIndex, length: int, what: str) -> int:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from spdl.source._arguments import as_int
-from spdl.source._sampler import Sampler
-from spdl.source._states import read_integers
+from spdl.source._sampler import ShuffledSampler
 
 from ._windows import Layout, Windows
 
@@ -28,7 +27,7 @@ class Sharded(Protocol[T_co]):
         """The item to yield for a sample."""
 
 
-class ShardOrder(Sampler[T]):
+class ShardOrder(ShuffledSampler[T]):
     """The samples of an index in random order, from only ``open_shards`` shards at a time.
 
     Shards are taken in random order, ``open_shards`` at a time, and all samples of such a *window* are shuffled
@@ -98,36 +97,6 @@ class ShardOrder(Sampler[T]):
         """The number of shards that are mixed."""
         return self._open_shards
 
-    @property
-    def seed(self) -> int:
-        """The seed of the iterations that begin now."""
-        return self._seed
-
-    @property
-    def epoch(self) -> int:
-        """The epoch of the iterations that begin now."""
-        return self._epoch
-
-    def shuffle(self, seed: int) -> None:
-        """Set the seed of the iterations that begin from now on; the epoch stays. Only the last call counts.
-
-        If a state was loaded, the next iteration resumes from it only if this is the seed in the state.
-
-        Raises:
-            TypeError: ``seed`` is not an integer.
-        """
-        self._choose(as_int("seed", seed), self._epoch)
-
-    def set_epoch(self, epoch: int) -> None:
-        """Set the epoch of the iterations that begin from now on; the seed stays. Only the last call counts.
-
-        If a state was loaded, the next iteration resumes from it only if this is the epoch in the state.
-
-        Raises:
-            TypeError: ``epoch`` is not an integer.
-        """
-        self._choose(self._seed, as_int("epoch", epoch))
-
     def for_worker(self, worker: int, num_workers: int) -> ShardOrder[T]:
         """Return the order for one of several workers of this rank: every ``num_workers``-th of its positions.
 
@@ -177,18 +146,6 @@ class ShardOrder(Sampler[T]):
             windows = self._windows = Windows(self._layout, (self._seed, self._epoch))
         return windows
 
-    def _choose(self, seed: int, epoch: int) -> None:
-        if (seed, epoch) != (self._seed, self._epoch):
-            self._seed, self._epoch = seed, epoch
-            self._windows = None
-            self._forget()
-
-    def _settings(self) -> dict[str, Any]:
-        return {"seed": self._seed, "epoch": self._epoch}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self._choose(*read_integers(state, "seed", "epoch"))
-
     def _fingerprint(self) -> dict[str, Any]:
         return {
             **super()._fingerprint(),
@@ -196,6 +153,9 @@ class ShardOrder(Sampler[T]):
             "shuffle": self._shuffles,
             "index": getattr(self._index, "fingerprint", None),
         }
+
+    def _reorder(self) -> None:
+        self._windows = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_windows": None}
