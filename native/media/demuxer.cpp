@@ -270,12 +270,14 @@ bool Demuxer::collect(Collector& collector, Packets& into, bool from_start) {
     return true;
   };
   bool goes_on = true;
+  last_position_ = -1;
   while (goes_on) {
     av::PacketPtr packet = av::new_packet();
     if (!input_.read(*packet)) {
       break;
     }
     if (packet->stream_index == into.stream_index) {
+      last_position_ = std::max(last_position_, packet->pos);
       filler.push(std::move(packet));
       goes_on = pass_on();
     }
@@ -371,11 +373,30 @@ bool Demuxer::read_ogg(Packets& into) {
 // libav skips pages that are damaged without a word.
 void Demuxer::expect_whole_ogg() {
   if (!ogg_state_) {
-    ogg_state_ = check_ogg(input_);
+    ogg_state_ = check_ogg(input_, 0, std::numeric_limits<std::int64_t>::max());
   }
-  if (*ogg_state_ == OggState::kDamaged) {
+  report_ogg(*ogg_state_);
+}
+
+// How the pages are that a window of the sound needs, for which libav has just given these packets.
+OggState Demuxer::check_read_pages(const Packets& from, TimeWindow window) {
+  const bool is_from_start = from.sound.begins_stream || from.packets.empty();
+  const std::int64_t first = is_from_start ? 0 : std::max<std::int64_t>(from.packets.front()->pos, 0);
+  std::int64_t last = is_at_end_ ? std::numeric_limits<std::int64_t>::max() : last_position_;
+  for (const auto& packet : from.packets) {
+    const auto start = seconds_of(*packet, from.time_base);
+    const double length = to_seconds(std::max<std::int64_t>(packet->duration, 0), from.time_base.num, from.time_base.den);
+    if (start && *start < window.end && *start + length >= window.end) {
+      last = packet->pos;
+    }
+  }
+  return check_ogg(input_, first, last);
+}
+
+void Demuxer::report_ogg(OggState state) {
+  if (state == OggState::kDamaged) {
     input_.report("a page of the Ogg file is damaged or missing");
-  } else if (*ogg_state_ == OggState::kCutOff) {
+  } else if (state == OggState::kCutOff) {
     input_.report("the data ends early, within a page of the Ogg file");
   }
 }
@@ -436,7 +457,14 @@ void Demuxer::demux_window(Packets& into, SoundUse use) {
 // `window`: by the container's clock.
 void Demuxer::demux_sound(Packets& into, TimeWindow window, SoundUse use) {
   const AVStream& from = stream(into.stream_index);
-  const Preroll preroll = preroll_of(*from.codecpar, use);
+  const std::optional<Preroll> known_preroll = preroll_of(*from.codecpar, use);
+  if (!known_preroll) {
+    demux_sound_from_start(into, window);
+    report_ogg(check_read_pages(into, window));
+    into.num_errors += input_.take_num_errors();
+    return;
+  }
+  const Preroll& preroll = *known_preroll;
   const double packet_length = from.codecpar->sample_rate > 0
                                    ? std::max(from.codecpar->frame_size, 1024) / double(from.codecpar->sample_rate)
                                    : 0;
@@ -460,10 +488,6 @@ void Demuxer::demux_sound(Packets& into, TimeWindow window, SoundUse use) {
   if (auto found = read_ogg_window(input_, into.stream_index, window, preroll, packet_length)) {
     into.packets = std::move(*found);
     return;
-  }
-  // Damage matters where it is wanted, and nowhere else.
-  if (!std::isfinite(window.end) && ogg_sound_of(*from.codecpar)) {
-    expect_whole_ogg();
   }
   // Two packets more, as their lengths are a guess.
   const double target = window.start - preroll.seconds - packet_length * static_cast<double>(preroll.num_packets + 2);
@@ -489,23 +513,29 @@ void Demuxer::demux_sound(Packets& into, TimeWindow window, SoundUse use) {
     into.sound.first_index = index.value_or(0);
     if (counts && (!index || (into.sound.begins_stream && *index != 0))) {
       demux_sound_from_start(into, window);
+      return;
     }
   }
   if (is_at_end_) {
     complete_sound_bounds(input_, into.stream_index, into.sound);
+  }
+  // Damage matters where it is wanted, and nowhere else. What lies between damaged pages, only reading all of them tells.
+  if (const OggState state = check_read_pages(into, window); state != OggState::kWhole) {
+    report_ogg(state);
+    demux_sound_from_start(into, window);
   }
 }
 
 namespace {
 
 // Packets from the first on, until there are enough samples. Where only decoding tells how many there are, time stamps have to
-// do, which may say less.
+// do, which may say less; or all packets, if those are none of the container's own.
 class CountingCollector {
  public:
-  CountingCollector(const AVStream& stream, const SoundBounds& bounds, TimeWindow window)
+  CountingCollector(const AVStream& stream, const SoundBounds& bounds, TimeWindow window, bool has_times)
       : stream_(stream),
         wanted_(window.end < kMostSeconds ? first_sample_from(window.end + kBehind, stream.codecpar->sample_rate) : kAll),
-        end_(window.end * 1.1 + 1) {
+        end_(has_times ? window.end * 1.1 + 1 : std::numeric_limits<double>::infinity()) {
     if (wanted_ != kAll) {
       wanted_ += bounds.delay - std::min<std::int64_t>(start_position(bounds, stream.time_base, bounds.rate), 0);
     }
@@ -537,13 +567,17 @@ class CountingCollector {
 
 }  // namespace
 
-// All packets up to the window, where only decoding tells how many samples are before it.
+// All packets up to the window, where only decoding tells how many samples are before it, or which state the decoder has there.
 void Demuxer::demux_sound_from_start(Packets& into, TimeWindow window) {
   go_to_start();
   select({into.stream_index});
-  CountingCollector collector(stream(into.stream_index), into.sound, window);
+  const bool has_times = Seeker::has_reliable_times(input_, into.stream_index);
+  CountingCollector collector(stream(into.stream_index), into.sound, window, has_times);
   collect(collector, into, true);
   into.sound.begins_stream = true;
+  if (is_at_end_) {
+    complete_sound_bounds(input_, into.stream_index, into.sound);
+  }
 }
 
 const SoundBounds& Demuxer::sound_bounds(int index) {

@@ -88,6 +88,8 @@ class Demuxer {
   void demux_all(Packets& into);
   bool read_ogg(Packets& into);
   void expect_whole_ogg();
+  void report_ogg(OggState state);
+  OggState check_read_pages(const Packets& from, TimeWindow window);
   void demux_window(Packets& into, SoundUse use);
   void demux_sound(Packets& into, TimeWindow window, SoundUse use);
   void demux_sound_from_start(Packets& into, TimeWindow window);
@@ -115,7 +117,8 @@ class Demuxer {
   std::optional<ChunkReader> reading_;
   int round_ = 0;
   std::set<int> started_;  // streams whose first packet was read
-  bool is_at_end_ = false;  // the last reading of packets came to the end
+  bool is_at_end_ = false;           // the last reading of packets came to the end
+  std::int64_t last_position_ = -1;  // in the file, of the last packet that it read
 };
 
 }  // namespace spdl

@@ -150,7 +150,7 @@ class Input {
     bool is_headerless = false;        // samples alone
     bool is_at_declared_size = false;  // what lies behind that is none of it
     int block = 1;                     // in bytes: what whole samples are a multiple of
-    bool is_even = false;              // a byte is put behind an odd number of them
+    int padding = 0;                   // bytes behind them that are none, at most
   };
   std::optional<SoundEnd> sound_end_;
   bool is_endless_ = false;                     // a stream of undeclared length, whose last packet is always cut off

@@ -47,6 +47,8 @@ int block_bytes(const AVCodecParameters& parameters) noexcept {
       return std::max(kAdxBlock * num_channels, 1);
     case AV_CODEC_ID_GSM:
       return 33;
+    case AV_CODEC_ID_GSM_MS:
+      return 65;
     case AV_CODEC_ID_APTX:
       return 4;
     case AV_CODEC_ID_APTX_HD:
@@ -73,7 +75,7 @@ void Input::look_at_end() {
   sound_end_ = SoundEnd{is_raw_sound(*context_), has_short_end(*context_), is_headerless(*context_),
                         declared_size_ && is_one_of(context_->iformat->name, kUntilDeclared),
                         block_bytes(*context_->streams[0]->codecpar),
-                        context_->iformat->name == "aiff"sv};
+                        context_->iformat->name == "aiff"sv ? 1 : context_->iformat->name == "w64"sv ? 7 : 0};
 }
 
 // Takes away what is no sound: what lies behind the place where it ends, and what is no whole sample. False if nothing is left.
@@ -90,8 +92,8 @@ bool Input::cut_to_sound(AVPacket& packet) {
     size = static_cast<int>(size_without_trailer(context_->streams[0]->codecpar->codec_id, packet));
   }
   // Only the last packet is no multiple. If more is missing of it, the file is shorter than it says.
-  if (sound_end_->is_even && sound_end_->block > 1 && size % sound_end_->block == 1) {
-    --size;
+  if (sound_end_->block > sound_end_->padding && size % sound_end_->block <= sound_end_->padding) {
+    size -= size % sound_end_->block;
   }
   const bool is_no_damage = sound_end_->is_short || sound_end_->is_headerless;
   const int rest = is_no_damage || config_.tolerate_errors ? size % sound_end_->block : 0;
@@ -140,14 +142,15 @@ bool Input::is_useful_part() {
 }
 
 // Whether an error only says that there is nothing more: some demuxers read the header of the next chunk without looking for
-// the end.
+// the end, and that of ADX takes offence at its end mark, which is a block of one channel.
 bool Input::is_odd_end(int code, std::int64_t position) const {
   const bool is_odd = code == AVERROR(EIO) || (code == AVERROR_INVALIDDATA && context_->iformat->name == "wsaud"sv);
   if (!is_odd || position < 0) {
     return false;
   }
   const std::int64_t size = avio_size(context_->pb);
-  return size >= 0 && position >= size;
+  const int part = sound_end_ && sound_end_->is_short ? sound_end_->block - 1 : 0;  // of a block, at most
+  return size >= 0 && position >= size - part;
 }
 
 // Reads on as far as it takes to tell.

@@ -271,10 +271,10 @@ std::int64_t find_capture(std::int64_t from, std::int64_t file_size, const Bytes
 
 }  // namespace
 
-OggState check_ogg_pages(std::int64_t file_size, const BytesAt& bytes_at) {
+OggState check_ogg_pages(std::int64_t first, std::int64_t last, std::int64_t file_size, const BytesAt& bytes_at) {
   std::map<std::uint32_t, std::uint32_t> numbers;  // of the last page of each stream
   std::vector<std::uint8_t> bytes;
-  for (std::int64_t at = 0; at < file_size;) {
+  for (std::int64_t at = first; at < file_size && at <= last;) {
     const auto page = read_ogg_page(at, bytes_at);
     if (!page) {
       const std::int64_t capture = find_capture(at, file_size, bytes_at);

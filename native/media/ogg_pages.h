@@ -58,8 +58,9 @@ enum class OggState {
   kDamaged,  // by its checksum or number, or something else lies between pages
 };
 
-// Reads all pages of the file.
-OggState check_ogg_pages(std::int64_t file_size, const BytesAt& bytes_at);
+// Reads the pages from the one that begins at `first` up to the one that begins at `last` at most. Less of the file is damage of
+// none of them.
+OggState check_ogg_pages(std::int64_t first, std::int64_t last, std::int64_t file_size, const BytesAt& bytes_at);
 
 struct OggPacket {
   std::vector<std::uint8_t> bytes;

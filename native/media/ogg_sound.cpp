@@ -421,14 +421,14 @@ av::PacketPtr OggChainReader::next() {
   return nullptr;
 }
 
-OggState check_ogg(Input& input) {
+OggState check_ogg(Input& input, std::int64_t first, std::int64_t last) {
   const AVFormatContext& context = input.context();
   if (std::string_view(context.iformat->name) != "ogg" || context.pb == nullptr ||
       (context.pb->seekable & AVIO_SEEKABLE_NORMAL) == 0 || avio_size(context.pb) <= 0) {
     return OggState::kWhole;
   }
   BlockReader reader = reader_of(input);
-  return check_ogg_pages(avio_size(context.pb), std::ref(reader));
+  return check_ogg_pages(first, last, avio_size(context.pb), std::ref(reader));
 }
 
 }  // namespace spdl

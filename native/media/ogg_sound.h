@@ -84,7 +84,8 @@ class OggChainReader {
   bool is_whole_;
 };
 
-// How the pages of an Ogg file are; whole if it is none, or cannot be read at any place. Afterwards, seek or reopen the input.
-OggState check_ogg(Input& input);
+// How the pages of an Ogg file are, from the one that begins at `first` to the one that begins at `last`; whole if it is none, or
+// cannot be read at any place. Afterwards, seek or reopen the input.
+OggState check_ogg(Input& input, std::int64_t first, std::int64_t last);
 
 }  // namespace spdl

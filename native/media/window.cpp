@@ -205,14 +205,56 @@ std::vector<av::PacketPtr> AudioCollector::finish() {
   return std::move(kept_);
 }
 
-Preroll preroll_of(const AVCodecParameters& parameters, SoundUse use) noexcept {
-  // Measured against decoding everything: from then on all samples are equal. Opus keeps on correcting its prediction of
-  // energies: 9e-3 off after 0.16 s, 3e-4 after 0.26 s, 8e-6 after 0.66 s, equal after 1.16 s.
+namespace {
+
+// How much of the past is in the state of a decoder.
+enum class Memory { kNone, kPackets, kAll };
+
+// Measured against decoding everything (tests/differential/sound): with the pre-roll below, all samples are equal, but for the
+// decoder's own noise. Others, such as G.722, Speex and AMR, predict from all that came before.
+Memory memory_of(AVCodecID codec) noexcept {
+  switch (codec) {
+    // Each packet is decoded by itself.
+    case AV_CODEC_ID_FLAC:
+    case AV_CODEC_ID_ALAC:
+      return Memory::kNone;
+    case AV_CODEC_ID_AAC:
+    case AV_CODEC_ID_AAC_LATM:
+    case AV_CODEC_ID_AC3:
+    case AV_CODEC_ID_DTS:
+    case AV_CODEC_ID_MP1:
+    case AV_CODEC_ID_MP2:
+    case AV_CODEC_ID_MP3:
+    case AV_CODEC_ID_OPUS:
+    case AV_CODEC_ID_VORBIS:
+    case AV_CODEC_ID_WMAV1:
+    case AV_CODEC_ID_WMAV2:
+    case AV_CODEC_ID_TTA:
+    case AV_CODEC_ID_WAVPACK:
+    case AV_CODEC_ID_MLP:
+    case AV_CODEC_ID_TRUEHD:
+    // Each block states where it begins.
+    case AV_CODEC_ID_ADPCM_IMA_WAV:
+    case AV_CODEC_ID_ADPCM_MS:
+    case AV_CODEC_ID_ADPCM_SWF:
+      return Memory::kPackets;
+    default:
+      return std::string_view(avcodec_get_name(codec)).starts_with("pcm_") ? Memory::kNone : Memory::kAll;
+  }
+}
+
+}  // namespace
+
+std::optional<Preroll> preroll_of(const AVCodecParameters& parameters, SoundUse use) noexcept {
+  const Memory memory = memory_of(parameters.codec_id);
+  if (memory == Memory::kAll) {
+    return std::nullopt;
+  }
+  // From then on all samples are equal. Opus keeps on correcting its prediction of energies: 9e-3 off after 0.16 s, 3e-4 after
+  // 0.26 s, 8e-6 after 0.66 s, equal after 1.16 s.
   Preroll preroll;
-  // Packets of these are decoded each by itself; one before the window tells that nothing of it was passed over.
-  const bool is_stateless = std::string_view(avcodec_get_name(parameters.codec_id)).starts_with("pcm_") ||
-                            parameters.codec_id == AV_CODEC_ID_FLAC || parameters.codec_id == AV_CODEC_ID_ALAC;
-  preroll.num_packets = is_stateless && use == SoundUse::kExactly ? 1 : 10;
+  // One packet before the window tells that nothing of it was passed over.
+  preroll.num_packets = memory == Memory::kNone && use == SoundUse::kExactly ? 1 : 10;
   if (parameters.codec_id == AV_CODEC_ID_VORBIS && use == SoundUse::kExactly) {
     preroll.num_packets = 2;  // a packet is added to the end of the one before it (Vorbis I, section 1.3.2), and to no other
   }

@@ -70,7 +70,9 @@ struct Preroll {
 // itself.
 enum class SoundUse { kFilter, kExactly };
 
-Preroll preroll_of(const AVCodecParameters& parameters, SoundUse use) noexcept;
+// None for a codec whose decoder has a state that goes back to the first packet, as those of speech and of most kinds of ADPCM
+// have, or of which that is not known: only decoding from there gives the same samples.
+std::optional<Preroll> preroll_of(const AVCodecParameters& parameters, SoundUse use) noexcept;
 
 // For audio: keeps packets that overlap the window, packets before them that bring the decoder into the right state,
 // and packets of a hundredth of a second after them, which a resampler needs for the last samples (libswresample: 16

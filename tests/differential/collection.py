@@ -3,6 +3,7 @@
 from tests.differential.cells import CELLS, Outcome, try_cell
 from tests.differential.sound import channels as channels
 from tests.differential.sound import damage as damage
+from tests.differential.sound import encoders as encoders
 from tests.differential.sound import soundfile_written as soundfile_written
 from tests.differential.sound import wav as wav
 from tests.differential.sound import wholes as wholes

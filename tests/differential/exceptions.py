@@ -96,6 +96,12 @@ EXCEPTIONS: Final[dict[int, KnownDisagreement]] = {
         what="Gives one block more than a WAV file has, and for AIFF-C as many samples as its COMM chunk says.",
         why="A block has 320 samples. COMM counts packets (AIFF-C, 1991), and only libsndfile counts samples there.",
     ),
+    105: KnownDisagreement(
+        forms="Codec 2",
+        reader="libcodec2 1.0, by way of every FFmpeg",
+        what="Decodes one file to other samples each time: phases come from random numbers that all decoders share.",
+        why="It is the only decoder of Codec 2. Lengths and places are the same.",
+    ),
     200: KnownDisagreement(
         forms="HEIC with subsampled chroma, turned or mirrored",
         reader="pillow-heif 1.8.1 (libheif 1.23.6)",

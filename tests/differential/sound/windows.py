@@ -64,8 +64,10 @@ def _place(seconds: Any, rate: int, length: int) -> int:
     return int(np.searchsorted(np.arange(length) / rate, seconds))
 
 
-def check_windows(draw: Draw, path: Path, rate: int, tolerance: float, count: int = 8) -> None:
-    """Windows of a file are slices of all of it."""
+def check_windows(
+    draw: Draw, path: Path, rate: int, tolerance: float, count: int = 8, first: _Window | None = None
+) -> None:
+    """Windows of a file are slices of all of it: ``first``, and others."""
     whole = _loaded(path)
     draw.note(f"{path.name}: {whole.shape} samples at {rate} Hz")
     other = draw.random.choice([each for each in _RATES if each != rate])
@@ -75,8 +77,8 @@ def check_windows(draw: Draw, path: Path, rate: int, tolerance: float, count: in
         f"{other} Hz": (other, _loaded(path, sample_rate=other), {"sample_rate": other}, tolerance + _RESAMPLED),
     }
     assert np.array_equal(whole, _loaded(path, dtype="float32"))
-    for _ in range(count):
-        window = _window(draw.random, whole.shape[1] / rate, rate)
+    for number in range(count):
+        window = first if first and number == 0 else _window(draw.random, whole.shape[1] / rate, rate)
         for name, (at, everything, options, most) in wholes.items():
             length = everything.shape[1]
             expected = everything[:, slice(*(_place(bound, at, length) for bound in window))]
