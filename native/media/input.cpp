@@ -122,6 +122,10 @@ void Input::open(bool find_all_parameters) {
   if (format == nullptr) {
     format = recognize(start);
   }
+  if (const char* what = format == nullptr ? unsupported_sound(start) : nullptr) {
+    throw Error(ErrorKind::kOpen, kOpen, std::string("it is ") + what + ", which is not supported; convert it with another program")
+        .in(name_);
+  }
   if (format == nullptr) {
     if (is_hls_playlist(start)) {
       format = av_find_input_format("hls");

@@ -7,6 +7,7 @@ extern "C" {
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "base/sniff.h"
 #include "image/bytes.h"
@@ -135,6 +136,24 @@ void complete_flac(AVFormatContext& context) noexcept {
 
 bool is_header_enough(const AVFormatContext& context) noexcept {
   return context.nb_streams == 1 && (is_whole_picture(context) || is_avif(context) || is_plain_sound(context));
+}
+
+const char* unsupported_sound(std::span<const std::uint8_t> start) noexcept {
+  static constexpr std::array<std::pair<std::string_view, const char*>, 4> kNames = {{
+      {"dns.", "a little-endian AU file"},
+      {"MATLAB 5.0 MAT-file", "a MATLAB file"},
+      {"ALawSoundFile**", "a Psion WVE file"},
+      {"Extended Instrument:", "a FastTracker instrument"},
+  }};
+  const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
+  for (const auto& [name, what] : kNames) {
+    if (text.starts_with(name)) {
+      return what;
+    }
+  }
+  // The name of the first matrix, behind its header of five numbers.
+  constexpr std::size_t kNameOfMatrix = 20;
+  return text.size() > kNameOfMatrix && text.substr(kNameOfMatrix).starts_with("samplerate") ? "a MATLAB file" : nullptr;
 }
 
 }  // namespace spdl

@@ -30,15 +30,17 @@ bool is_matroska(const AVFormatContext& context) noexcept {
   return std::string_view(context.iformat->name) == "matroska,webm";
 }
 
-// Formats whose packets say where their samples are, and are found by that. Where one is missing, there is silence.
-bool is_timed(const AVFormatContext& context) noexcept {
+// Sound whose packets say where their samples are, and are found by that. Where one is missing, there is silence. Granule positions
+// of other codecs in Ogg, such as Speex, count the encoder's delay too, but not in the first page.
+bool is_timed(const AVFormatContext& context, AVCodecID codec) noexcept {
+  const bool has_granules = codec == AV_CODEC_ID_VORBIS || codec == AV_CODEC_ID_OPUS || codec == AV_CODEC_ID_FLAC;
   const std::string_view name = context.iformat->name;
-  return name == "ogg" || name == "flac";
+  return (name == "ogg" && has_granules) || name == "flac";
 }
 
 // Whose samples have no delay, and whose packets need not be looked at.
 bool is_plain(const AVFormatContext& context, const AVCodecParameters& parameters) noexcept {
-  return is_timed(context) || (av_get_bits_per_sample(parameters.codec_id) > 0 && !is_mp4(context));
+  return is_timed(context, parameters.codec_id) || (av_get_bits_per_sample(parameters.codec_id) > 0 && !is_mp4(context));
 }
 
 // Whose packets all have the same number of samples, also the last one.
@@ -184,7 +186,7 @@ SoundBounds read_sound_bounds(Input& input, int stream, std::int64_t start) {
   AVStream& of = *context.streams[stream];
   const AVCodecParameters& parameters = *of.codecpar;
   SoundBounds bounds;
-  bounds.is_timed = is_timed(context);
+  bounds.is_timed = is_timed(context, parameters.codec_id);
   bounds.rate = parameters.sample_rate;
   bounds.first_pts = start;
   if (is_mp4(context)) {
@@ -278,7 +280,7 @@ bool is_cheap_to_count(const Input& input) noexcept {
   const AVFormatContext& context = input.context();
   // The frames of MP3 are found by their headers, so a seek loses none.
   const bool is_mp3 = std::string_view(context.iformat->name) == "mp3";
-  return !is_mp4(context) && !is_timed(context) && !is_mp3 && context.pb != nullptr &&
+  return !is_mp4(context) && !is_timed(context, context.streams[0]->codecpar->codec_id) && !is_mp3 && context.pb != nullptr &&
          avio_size(context.pb) <= kMostBytes;
 }
 

@@ -1,6 +1,7 @@
 """Windows of Ogg files with Vorbis or Opus, whose pages are found by bisection: what NumPy selects from everything."""
 
 import io
+import math
 import random
 from collections.abc import Iterator
 from contextlib import suppress
@@ -158,6 +159,37 @@ def test_damage_outside_of_the_window_is_not_seen(name: str) -> None:
     data[places[len(places) // 2] + 100] ^= 1
     for first, end in ((rate, 2 * rate), (10 * rate, 11 * rate)):
         assert np.array_equal(loaded(bytes(data), (first / rate, end / rate)), whole(name)[:, first:end])
+
+
+@pytest.mark.parametrize("name", ["vorbis.ogg", "opus.opus"])
+@pytest.mark.parametrize("damage", ["changed", "missing", "cut off"])
+def test_damage_in_the_window_is_an_error(name: str, damage: str) -> None:
+    """As for the whole; tolerant reading gives what is there, at its times."""
+    rate, data = CLIPS[name][0], path_of(name).read_bytes()
+    places = pages(data)
+    middle = len(places) // 2
+    broken = {
+        "changed": data[: places[middle] + 100]
+        + bytes([data[places[middle] + 100] ^ 4])
+        + data[places[middle] + 101 :],
+        "missing": without(data, middle, middle + 1),
+        "cut off": data[: places[middle] + 60],
+    }[damage]
+    seconds = SECONDS * middle / len(places)
+    window = (seconds - 2.5, seconds + 2.5)
+    words = "ends early" if damage == "cut off" else "damaged or missing"
+    with pytest.raises(spdl.io.DemuxError, match=words):
+        loaded(broken, window)
+    with pytest.raises(spdl.io.DemuxError, match=words):
+        spdl.io.demux_audio(broken, timestamp=window)
+    tolerant = spdl.io.demux_config(tolerate_errors=True)
+    first, end = (math.ceil(edge * rate) for edge in window)
+    found, expected = loaded(broken, window, demux_config=tolerant), whole(name)[:, first:end]
+    assert rate < found.shape[1] < expected.shape[1]
+    assert np.abs(found[:, :rate] - expected[:, :rate]).max() < 1e-3
+    if damage != "cut off":
+        assert np.abs(found[:, -rate // 2 :] - expected[:, -rate // 2 :]).max() < 1e-3
+    assert spdl.io.demux_audio(broken, timestamp=window, demux_config=tolerant).num_errors == 1
 
 
 @pytest.mark.parametrize("name", ["vorbis.ogg", "opus.opus"])

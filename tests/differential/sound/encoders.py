@@ -34,7 +34,7 @@ class _Encoder:
         tolerance: How far samples of a window may be from those of the whole; see ``files.py``.
         noise: Amplitude of the noise in the sound; see ``files.py``.
         is_lossless: Whether 16 bits come back as they were.
-        even: Whether it takes only an even number of samples.
+        block: What the number of samples has to be a multiple of.
         tool: The tool that has the encoder.
     """
 
@@ -45,7 +45,7 @@ class _Encoder:
     tolerance: float = 0.0
     noise: float = 0.05
     is_lossless: bool = False
-    even: bool = False
+    block: int = 1
     tool: str = SYSTEM
 
 
@@ -69,22 +69,22 @@ ENCODERS: Final[dict[str, _Encoder]] = {
     "ac3_fixed": _Encoder(_AC3, tolerance=2e-2, noise=0.0),
     "adpcm_adx": _Encoder(("adx",)),
     "adpcm_argo": _Encoder(("argo_asf",), (44100, 22050)),
-    "adpcm_ima_alp": _Encoder(("alp",), (22050,), even=True),
-    "adpcm_ima_apm": _Encoder(("apm",), (44100, 22050)),
+    "adpcm_ima_alp": _Encoder(("alp",), (22050,), block=2),
+    "adpcm_ima_apm": _Encoder(("apm",), (44100, 22050), block=2),
     "adpcm_ima_qt": _Encoder(("aiff", "caf", "mov")),
-    "adpcm_ima_ssi": _Encoder(("kvag",), even=True),
+    "adpcm_ima_ssi": _Encoder(("kvag",), block=2),
     "adpcm_ima_wav": _Encoder(_ADPCM),
     "adpcm_ima_ws": _Encoder(("wsaud",), (44100, 22050)),
     "adpcm_ms": _Encoder(_ADPCM),
     "adpcm_swf": _Encoder(("asf", "avi", "flv", "matroska", "mov", "nut", "w64", "wav", "wtv"), (44100, 22050, 11025)),
     "adpcm_yamaha": _Encoder((*_MANY, "mmf"), (44100, 22050)),
     "alac": _Encoder(("caf", "matroska", "mov", "mp4"), is_lossless=True),
-    "aptx": _Encoder(("aptx",), (44100,), (2,)),
-    "aptx_hd": _Encoder(("aptx_hd",), (44100,), (2,)),
+    "aptx": _Encoder(("aptx",), (48000,), (2,)),
+    "aptx_hd": _Encoder(("aptx_hd",), (48000,), (2,)),
     "comfortnoise": _Encoder(("nut",), (8000,), (1,)),
     "dca": _Encoder(("asf", "avi", "dts", "matroska", "mov", "mp4", "mpegts", "vob", "nut", "w64", "wav", "wtv"), (44100, 48000), (2,)),
     "dfpwm": _Encoder(("asf", "avi", "dfpwm", "matroska", "nut", "w64", "wav", "wtv"), (48000,), (1,)),
-    "eac3": _Encoder(("asf", "avi", "eac3", "matroska", "mov", "mp4", "mpegts", "nut", "w64", "wav", "wtv")),
+    "eac3": _Encoder(("asf", "avi", "eac3", "matroska", "mov", "mp4", "mpegts", "w64", "wav", "wtv")),
     "flac": _Encoder(("asf", "avi", "caf", "flac", "matroska", "mp4", "nut", "ogg", "w64", "wav", "wtv"), is_lossless=True),
     "g722": _Encoder((*_MANY, "au", "g722"), (16000,), (1,)),
     "g723_1": _Encoder((*_MANY, "g723_1"), (8000,), (1,)),
@@ -97,8 +97,8 @@ ENCODERS: Final[dict[str, _Encoder]] = {
     "libopus": _Encoder(("matroska", "mp4", "mpegts", "nut", "ogg", "webm"), (48000,), tolerance=4e-3),
     "libshine": _Encoder(_MP3, (44100,), (2,)),
     "libspeex": _Encoder(
-        ("asf", "matroska", "mov", "nut", "ogg", "ogg", "wtv"), (8000, 16000, 32000),
-        options=(("-frames_per_packet", ("1", "2", "3", "8")), ("-vbr", ("0", "1")), ("-b:a", ("6k", "12k", "24k"))),
+        ("asf", "matroska", "mov", "nut", "ogg", "ogg", "wtv"), (8000, 16000, 32000), block=12 * 640,  # whole packets
+        options=(("-frames_per_packet", ("1", "2", "3", "4")), ("-vbr", ("0", "1")), ("-b:a", ("6k", "12k", "24k"))),
     ),
     "libtwolame": _MP2,
     "libvorbis": _Encoder(("asf", "avi", "matroska", "mp4", "nut", "ogg", "webm"), (44100, 16000)),
@@ -117,7 +117,7 @@ ENCODERS: Final[dict[str, _Encoder]] = {
     "s302m": _pcm("mpegts", rates=(48000,), channels=(2,)),
     "sbc": _Encoder(("sbc",), (44100, 48000), options=(("-b:a", ("200k", "328k")),)),
     "truehd": _Encoder(("matroska", "truehd"), (44100, 48000), (2,), is_lossless=True),
-    "tta": _Encoder(("matroska", "tta"), is_lossless=True),
+    "tta": _Encoder(("tta",), is_lossless=True),
     "vorbis": _Encoder(("matroska", "ogg", "webm"), (44100,), (2,)),
     "wavpack": _Encoder(("matroska", "wv"), is_lossless=True),
     "wmav1": _Encoder(("asf", "avi", "matroska", "wav"), (44100, 22050)),
@@ -150,7 +150,8 @@ def _check(draw: Draw, name: str) -> None:
     container = draw.random.choice(encoder.containers)
     rate, channels = draw.random.choice(encoder.rates), draw.random.choice(encoder.channels)
     length = int(rate * draw.random.uniform(0.6, 1.4))
-    samples = signal(draw, channels, length - length % 2 * encoder.even, rate, encoder.noise)
+    length = max(length - length % encoder.block, encoder.block)
+    samples = signal(draw, channels, length, rate, encoder.noise)
     options = [text for option, values in encoder.options for text in (option, draw.random.choice(values))]
     suffix = {"aptx_hd": "aptxhd", "matroska": "mkv", "mpegts": "ts", "truehd": "thd"}.get(container, container)
     path = draw.folder / f"a.{suffix}"
@@ -161,13 +162,14 @@ def _check(draw: Draw, name: str) -> None:
     whole = spdl.io.to_numpy(load(path))
     by_tool = decoded_sound(path, len(whole))
     if container not in _OWN_END:
+        # The tool drops the last packet of aptX if it is short.
         assert whole.shape[1] == by_tool.shape[1] or (name.startswith("aptx") and whole.shape[1] > by_tool.shape[1])
-    count = min(whole.shape[1], by_tool.shape[1])
-    assert np.abs(whole[:, :count] - by_tool[:, :count]).max() <= 1e-4
+        count = min(whole.shape[1], by_tool.shape[1])
+        if name == "libcodec2":
+            raise KnownExceptionError(105)
+        assert np.abs(whole[:, :count] - by_tool[:, :count]).max() <= 1e-4
     if encoder.is_lossless:
         assert np.array_equal(whole[:, : samples.shape[1]], samples.astype(np.float32) / 32768)
-    if name == "libcodec2" and not np.array_equal(whole, spdl.io.to_numpy(load(path))):
-        raise KnownExceptionError(105)
     late = Fraction(whole.shape[1] * 3 // 4, rate), Fraction(whole.shape[1] * 7 // 8, rate)
     check_windows(draw, path, rate, encoder.tolerance, 3, late)
 

@@ -66,3 +66,31 @@ def what_soundfile_wrote_is_read_as_by_itself(draw: Draw, form: str) -> None:
     if coding in _DRIFTING and 2e-6 < difference < 0.1:
         raise KnownExceptionError(103)
     assert difference <= (1e-5 if coding in ("VORBIS", "OPUS", "MPEG_LAYER_III") else 1e-7)
+
+
+_UNREADABLE: Final = {"AU little": "AU", "MAT4": "MAT4", "MAT5": "MAT5", "WVE": "WVE", "XI": "XI"}
+
+
+@law("sound", "refused", [f"soundfile {name}" for name in _UNREADABLE], SOUNDFILE)
+def what_is_not_read_is_refused_by_name(draw: Draw, form: str) -> None:
+    """FFmpeg takes some of them for damaged MP3."""
+    import soundfile
+
+    name = form.removeprefix("soundfile ")
+    container = _UNREADABLE[name]
+    codings = sorted(coding for coding in soundfile.available_subtypes(container) if not coding.startswith("G72"))
+    order = "LITTLE" if name == "AU little" else "FILE"
+    rate = 8000 if name == "WVE" else draw.random.choice([8000, 44100])
+    samples = signal(draw, 1, draw.random.randrange(1000, 12000), rate).T / 32768
+    coding = draw.random.choice(codings)
+    path = draw.folder / "a.sound"
+    draw.note(f"{container} {coding} {order}: {samples.shape} at {rate} Hz")
+    soundfile.write(str(path), samples, rate, subtype=coding, endian=order, format=container)
+    load: Any = spdl.io.load_audio
+    for source in (str(path), path.read_bytes()):
+        try:
+            load(source)
+        except spdl.io.OpenError as error:
+            assert "which is not supported; convert it" in str(error)  # noqa: PT017
+        else:
+            raise AssertionError("it was read, and has to be refused")

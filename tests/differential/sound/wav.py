@@ -201,6 +201,24 @@ def wav_has_what_scipy_reads(draw: Draw, form: str) -> None:
     assert np.array_equal(found, expected.reshape(len(expected), -1))
 
 
+_SCIPY = {"wav/u8": "u1", "wav/s16": "i2", "wav/s32": "i4", "wav/f32": "f4", "wav/f64": "f8"}
+
+
+@law("sound", "wav, written by SciPy", _SCIPY, "scipy", SOUNDFILE)
+def wav_has_what_scipy_wrote(draw: Draw, form: str) -> None:
+    """In both orders of bytes; soundfile is the judge."""
+    from scipy.io import wavfile
+
+    channels, rate = draw.random.randrange(1, 9), draw.random.choice([8000, 44100, 12345])
+    _, stored, _ = _samples(
+        draw, form.split("/")[1], 8 * int(_SCIPY[form][1]), draw.random.randrange(1, 3000), channels
+    )
+    file = io.BytesIO()
+    wavfile.write(file, rate, stored.astype(draw.random.choice("<>") + _SCIPY[form]))
+    assert np.array_equal(np.asarray(spdl.io.load_wav(file.getvalue())), stored)
+    assert np.array_equal(_loaded(file.getvalue(), dtype="float64"), sound_of_bytes(file.getvalue()))
+
+
 @law("sound", "wav, by wave", ["wav/u8", "wav/s16", "wav/s24", "wav/s32"])
 def wav_has_what_the_standard_library_wrote(draw: Draw, form: str) -> None:
     """Written and read by ``wave``."""
