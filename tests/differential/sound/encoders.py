@@ -1,7 +1,7 @@
-"""Law: a window is the slice of the whole, for every encoder of sound that the ffmpeg tool has, in every container for it.
+"""Law: a window is the slice of the whole, for every encoder of sound of the ffmpeg tool, in every container for it.
 
-Many codecs, above all those of speech and most kinds of ADPCM, predict from all that came before, so that nothing but decoding
-from the first packet on gives the same samples.
+Many codecs, above all those of speech and most kinds of ADPCM, predict from all that came before, so that nothing but
+decoding from the first packet on gives the same samples.
 """
 
 from dataclasses import dataclass
@@ -82,13 +82,22 @@ ENCODERS: Final[dict[str, _Encoder]] = {
     "aptx": _Encoder(("aptx",), (48000,), (2,)),
     "aptx_hd": _Encoder(("aptx_hd",), (48000,), (2,)),
     "comfortnoise": _Encoder(("nut",), (8000,), (1,)),
-    "dca": _Encoder(("asf", "avi", "dts", "matroska", "mov", "mp4", "mpegts", "vob", "nut", "w64", "wav", "wtv"), (44100, 48000), (2,)),
+    "dca": _Encoder(
+        ("asf", "avi", "dts", "matroska", "mov", "mp4", "mpegts", "vob", "nut", "w64", "wav", "wtv"),
+        (44100, 48000), (2,),
+    ),
     "dfpwm": _Encoder(("asf", "avi", "dfpwm", "matroska", "nut", "w64", "wav", "wtv"), (48000,), (1,)),
     "eac3": _Encoder(("asf", "avi", "eac3", "matroska", "mov", "mp4", "mpegts", "w64", "wav", "wtv")),
-    "flac": _Encoder(("asf", "avi", "caf", "flac", "matroska", "mp4", "nut", "ogg", "w64", "wav", "wtv"), is_lossless=True),
+    "flac": _Encoder(
+        ("asf", "avi", "caf", "flac", "matroska", "mp4", "nut", "ogg", "w64", "wav", "wtv"),
+        is_lossless=True,
+    ),
     "g722": _Encoder((*_MANY, "au", "g722"), (16000,), (1,)),
     "g723_1": _Encoder((*_MANY, "g723_1"), (8000,), (1,)),
-    "g726": _Encoder(("asf", "avi", "matroska", "mov", "w64", "wav", "wtv"), (8000,), (1,), (("-code_size", ("2", "3", "4", "5")),)),
+    "g726": _Encoder(
+        ("asf", "avi", "matroska", "mov", "w64", "wav", "wtv"),
+        (8000,), (1,), (("-code_size", ("2", "3", "4", "5")),),
+    ),
     "g726le": _Encoder(("au",), (8000,), (1,), (("-code_size", ("3", "4", "5")),)),
     "libcodec2": _Encoder(("codec2",), (8000,), (1,), (("-mode", ("3200", "2400", "1200", "700C")),)),
     "libgsm": _Encoder(("caf", "gsm", "mov"), (8000,), (1,)),
@@ -122,8 +131,16 @@ ENCODERS: Final[dict[str, _Encoder]] = {
     "wavpack": _Encoder(("matroska", "wv"), is_lossless=True),
     "wmav1": _Encoder(("asf", "avi", "matroska", "wav"), (44100, 22050)),
     "wmav2": _Encoder(("asf", "avi", "matroska", "wav"), (44100, 22050)),
-    "libopencore_amrnb": _Encoder(("3gp", "amr", "asf", "avi", "caf", "matroska", "mov", "nut", "wav"), (8000,), (1,), tool=NEWEST),
+    "libopencore_amrnb": _Encoder(
+        ("3gp", "amr", "asf", "avi", "caf", "matroska", "mov", "nut", "wav"),
+        (8000,), (1,), tool=NEWEST,
+    ),
 }  # fmt: skip
+_SAMPLES = (
+    "alaw", "f32be", "f32le", "f64be", "f64le", "mulaw", "s16be", "s16le_planar", "s24be",
+    "s24le", "s24le_planar", "s32be", "s32le", "s32le_planar", "s64be", "s64le", "s8",
+    "s8_planar", "u16be", "u16le", "u24be", "u24le", "u32be", "u32le", "u8",
+)  # fmt: skip
 #: Encoders of the tool that have no cell here, and why.
 LACKING: Final[dict[str, str]] = {
     "adpcm_ima_amv": "only for AMV, which has pictures",
@@ -131,13 +148,7 @@ LACKING: Final[dict[str, str]] = {
     "pcm_vidc": "no container for it",
     "sonic": "its decoder is an experiment, and refused as that",
     "sonicls": "its decoder is an experiment, and refused as that",
-    **{
-        f"pcm_{name}": "samples as they are, as those of pcm_s16le"
-        for name in (
-            "alaw f32be f32le f64be f64le mulaw s16be s16le_planar s24be s24le s24le_planar s32be s32le s32le_planar"
-            " s64be s64le s8 s8_planar u16be u16le u24be u24le u32be u32le u8"
-        ).split()
-    },
+    **{f"pcm_{name}": "samples as they are, as those of pcm_s16le" for name in _SAMPLES},
 }
 #: Of those, the others are left to a soak.
 _CHEAP = ("libspeex", "g722", "adpcm_yamaha", "adpcm_argo", "libgsm_ms", "g723_1", "eac3", "dca")

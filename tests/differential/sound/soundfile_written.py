@@ -65,7 +65,9 @@ def what_soundfile_wrote_is_read_as_by_itself(draw: Draw, form: str) -> None:
     difference = np.abs(found - expected).max()
     if coding in _DRIFTING and 2e-6 < difference < 0.1:
         raise KnownExceptionError(103)
-    assert difference <= (1e-5 if coding in ("VORBIS", "OPUS", "MPEG_LAYER_III") else 1e-7)
+    # FFmpeg has a decoder of Opus of its own, and both are within what RFC 6716, section 6, allows.
+    most = {"OPUS": 2e-3, "VORBIS": 1e-5, "MPEG_LAYER_III": 1e-5}.get(coding, 1e-7)
+    assert difference <= most
 
 
 _UNREADABLE: Final = {"AU little": "AU", "MAT4": "MAT4", "MAT5": "MAT5", "WVE": "WVE", "XI": "XI"}
