@@ -119,7 +119,9 @@ ENCODERS: Final[dict[str, _Encoder]] = {
     "pcm_bluray": _pcm("mpegts", rates=(48000,), options=(("-mpegts_m2ts_mode", ("1",)),)),
     "pcm_dvd": _pcm("vob", rates=(48000,), channels=(2,)),
     "pcm_s16be_planar": _pcm("nut"),
-    "pcm_s16le": _pcm("avi", "caf", "flv", "ircam", "matroska", "mxf", "nut", "voc", "w64", "wav", rates=(44100, 22050)),
+    "pcm_s16le": _pcm(
+        "avi", "caf", "flv", "ircam", "matroska", "mxf", "nut", "voc", "w64", "wav", rates=(44100, 22050)
+    ),
     "pcm_s24daud": _Encoder(("daud",), (96000,), (6,)),
     "real_144": _Encoder(("rm", "matroska"), (8000,), (1,)),
     "roq_dpcm": _Encoder(("roq",), (22050,)),
