@@ -30,6 +30,7 @@ from spdl.remote import (
     RemoteThrottledError,
 )
 from spdl.remote._attempts import Attempts
+from spdl.remote._object import _store_at
 from spdl.remote._retry_after import parse_retry_after
 from spdl.source import JsonLines, ParquetRows, ShardStream, TarIndex
 from tests.support.object_server import ObjectServer
@@ -368,3 +369,17 @@ def test_command_loads_signed_urls_and_does_not_print_them(
     assert (code == 0) == (name == "good.ppm")
     found = "".join(capfd.readouterr())
     assert "secret" not in found.lower()
+
+
+@pytest.mark.parametrize("read", [lambda url: list(ShardStream(url)), TarIndex.build, JsonLines, ParquetRows])
+def test_signatures_behind_names_of_objects_are_not_told(
+    read: Callable[[str], Any], server: ObjectServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where they sign nothing, because what follows the bucket is a name."""
+    for name, value in {"ENDPOINT": server.url, "ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "value"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    _store_at.cache_clear()
+    with pytest.raises((RemoteError, OSError)) as caught:
+        read(f"s3://bucket/d/a.tar?{_SIGNED}")
+    _store_at.cache_clear()
+    assert "SECRET" not in "".join(traceback.format_exception_only(caught.value))

@@ -217,4 +217,4 @@ def _expanded(patterns: Sequence[str]) -> Iterator[str]:
 
 
 def _not_found(name: str, store: RangeStore) -> FileNotFoundError:
-    return FileNotFoundError(f"no such shard or file, or none that matches: {name!r} in {store!r}")
+    return FileNotFoundError(f"no such shard or file, or none that matches: {redacted(name)!r} in {store!r}")

@@ -9,6 +9,8 @@ from glob import escape
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
+from spdl._addresses import redacted
+
 from ._errors import StaleIndexError
 
 __all__ = [
@@ -249,7 +251,7 @@ def list_named(store: RangeStore, names: Sequence[str]) -> list[StoredFile]:
     folders = StoreFolders(store)
     found = [folders.get(name) for name in names]
     if None in found:
-        raise FileNotFoundError(f"no such shard or file: {names[found.index(None)]!r} in {store!r}")
+        raise FileNotFoundError(f"no such shard or file: {redacted(names[found.index(None)])!r} in {store!r}")
     return [file for file in found if file is not None]
 
 
