@@ -15,7 +15,7 @@ FORMS = [
 SIZES = [(45, 1), (1, 45), (1, 1), (2, 1), (257, 1)]
 
 
-@pytest.mark.parametrize("format, mode", [*FORMS, ("QOI", "RGB")])
+@pytest.mark.parametrize(("format", "mode"), [*FORMS, ("QOI", "RGB")])
 def test_one_row_or_column_is_a_picture(format: str, mode: str) -> None:
     """As Pillow reads it. SGI of one row says that it has one dimension."""
     for width, height in SIZES:
