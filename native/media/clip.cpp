@@ -46,9 +46,10 @@ std::int64_t span_of(const ClipRequest& request) {
   return std::min(span, std::numeric_limits<std::int64_t>::max() / 2) + 1;
 }
 
-// `index_at(seconds)`: of the picture that is displayed then; negative for none.
+// `index_at(seconds)`: of the picture that is displayed then; negative for none. `extent`: when pictures are displayed.
 template <class IndexAt>
-std::int64_t first_of(const ClipRequest& request, std::int64_t count, const std::string& source, IndexAt index_at) {
+std::int64_t first_of(const ClipRequest& request, std::int64_t count, const std::string& source, const TimeWindow& extent,
+                      IndexAt index_at) {
   const std::int64_t places = std::max<std::int64_t>(count - span_of(request) + 1, 1);
   switch (request.place) {
     case ClipPlace::kRandom: {
@@ -62,7 +63,8 @@ std::int64_t first_of(const ClipRequest& request, std::int64_t count, const std:
   }
   const std::int64_t index = index_at(request.time);
   if (index < 0) {
-    throw Error(ErrorKind::kConvert, "load a clip of", "no picture is displayed at " + text_of(request.time) + " seconds")
+    throw Error(ErrorKind::kConvert, "load a clip of", "no picture is displayed at " + text_of(request.time) + " seconds; it has pictures from " +
+                    text_of(extent.start) + " to " + text_of(extent.end))
         .in(source);
   }
   return index;
@@ -207,10 +209,10 @@ std::optional<Clip> load_by_grid(Demuxer& demuxer, const ClipRequest& request, i
   };
   const auto index_at = [&](double seconds) -> std::int64_t {
     const std::int64_t tick = nearest_tick(seconds, grid.time_base.num, grid.time_base.den);
-    const std::int64_t index = tick <= grid.start ? 0 : (tick - grid.start) / grid.step;
+    const std::int64_t index = tick < grid.start ? -1 : (tick - grid.start) / grid.step;
     return index < grid.count ? index : -1;
   };
-  const std::int64_t first = first_of(request, grid.count, demuxer.name(), index_at);
+  const std::int64_t first = first_of(request, grid.count, demuxer.name(), {time_of(0), time_of(grid.count)}, index_at);
   const std::vector<std::int64_t> indices = pictures_of(request, first, grid.count);
   const std::int64_t last = indices.back();
   if (last - first + 1 == grid.count) {
@@ -243,16 +245,17 @@ std::optional<Clip> load_at(Demuxer& demuxer, const ClipRequest& request, const 
   }
   const auto index_at = [&](double seconds) -> std::int64_t {
     const std::int64_t tick = nearest_tick(seconds, packets.time_base.num, packets.time_base.den);
-    if (tick < *std::ranges::min_element(times.starts) || count == 1) {
-      return 0;  // the only picture of an image is displayed at all times
-    }
     const auto index = times.index_at(tick);
     return index ? static_cast<std::int64_t>(*index) : -1;
   };
-  const std::int64_t first = first_of(request, count, packets.source, index_at);
+  const auto seconds_of = [&](std::int64_t tick) {
+    return to_seconds(tick, packets.time_base.num, packets.time_base.den);
+  };
+  const TimeWindow extent{seconds_of(*std::ranges::min_element(times.starts)), seconds_of(times.end)};
+  const std::int64_t first = first_of(request, count, packets.source, extent, index_at);
   auto clip = render(demuxer, request, packets, by, behind(pictures_of(request, first, count), 0), slot);
   if (clip) {
-    clip->start = to_seconds(times.starts[static_cast<std::size_t>(first)], packets.time_base.num, packets.time_base.den);
+    clip->start = seconds_of(times.starts[static_cast<std::size_t>(first)]);
   }
   return clip;
 }

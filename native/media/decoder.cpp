@@ -140,7 +140,7 @@ void RawDecoder::begin_anew(const AVPacket& packet) {
   flac_.reset();
   open(*parameters);
   is_fresh_ = true;
-  had_key_ = false;
+  had_key_ = had_key_before_ = false;
   had_entry_ = false;
   left_out_.clear();
   start_.reset();
@@ -238,7 +238,7 @@ void RawDecoder::restart() {
     webp_->restart();
   }
   is_fresh_ = true;
-  had_key_ = false;
+  had_key_ = had_key_before_ = false;
   had_entry_ = false;
   left_out_.clear();
   start_.reset();
@@ -266,6 +266,7 @@ bool RawDecoder::send(const AVPacket* packet) {
     }
   }
   if (packet != nullptr && (packet->flags & AV_PKT_FLAG_KEY) != 0) {
+    had_key_before_ = had_key_;
     had_key_ = true;
   }
   if (packet != nullptr && packet->size == 0 && context_->codec_type == AVMEDIA_TYPE_AUDIO) {
@@ -289,6 +290,10 @@ bool RawDecoder::send(const AVPacket* packet) {
   }
   if (code == AVERROR_INVALIDDATA && packet != nullptr && context_->codec_id == AV_CODEC_ID_TIFF) {
     code = avcodec_send_packet(context_.get(), without_other_fields(*packet).get());
+  }
+  if (code == AVERROR_INVALIDDATA && is_later_key(packet)) {
+    is_refused_key_ = true;
+    return true;
   }
   if (code < 0 && code != AVERROR_EOF && !lacks_key(packet)) {
     refuse(code, packet != nullptr ? packet->pts : AV_NOPTS_VALUE, "packet", code == AVERROR(EPERM) ? said.text() : "");
@@ -339,7 +344,9 @@ av::FramePtr RawDecoder::receive(const AVPacket* packet, bool& is_dry) {
     return nullptr;
   }
   if (code < 0) {
-    if (!lacks_key(packet)) {
+    if (code == AVERROR_INVALIDDATA && is_later_key(packet)) {
+      is_refused_key_ = true;
+    } else if (!lacks_key(packet)) {
       refuse(code, packet != nullptr ? packet->pts : AV_NOPTS_VALUE, "packet");
     }
     return nullptr;
@@ -352,7 +359,10 @@ av::FramePtr RawDecoder::receive(const AVPacket* packet, bool& is_dry) {
     // Files such as WAV tell the number only, and filters refuse channels without a place.
     av_channel_layout_default(&frame->ch_layout, frame->ch_layout.nb_channels);
   }
-  if (frame->best_effort_timestamp != AV_NOPTS_VALUE) {
+  // A picture has the time of its packet. Where libav takes that for wrong, it gives a decoding time, which depends on all
+  // packets before: in joined files, and differently in a window.
+  const bool has_own_time = context_->codec_type == AVMEDIA_TYPE_VIDEO && frame->pts != AV_NOPTS_VALUE;
+  if (!has_own_time && frame->best_effort_timestamp != AV_NOPTS_VALUE) {
     frame->pts = frame->best_effort_timestamp;
   }
   if (is_left_out(frame->pts)) {
@@ -379,6 +389,11 @@ bool RawDecoder::is_before_entry(const AVPacket& packet) noexcept {
       entry_kind(packet, context_->codec_id, {context_->extradata, static_cast<std::size_t>(context_->extradata_size)});
   had_entry_ = kind == EntryKind::kEntry;
   return kind == EntryKind::kOther;
+}
+
+bool RawDecoder::is_later_key(const AVPacket* packet) const noexcept {
+  return packet != nullptr && (packet->flags & AV_PKT_FLAG_KEY) != 0 && had_key_before_ &&
+         context_->codec_type == AVMEDIA_TYPE_VIDEO && !stands_alone(*context_);
 }
 
 bool RawDecoder::is_left_out(std::int64_t pts) noexcept {

@@ -62,6 +62,15 @@ class RawDecoder {
           }
         }
       }
+      if (is_refused_key_) {
+        is_refused_key_ = false;
+        if (!decode(nullptr, take)) {
+          return false;
+        }
+        restart();
+        is_sent = false;
+        continue;
+      }
       if (is_sent) {
         return true;
       }
@@ -100,6 +109,8 @@ class RawDecoder {
   // Whether it is a picture of HEVC before the first one at which decoding may begin. FFmpeg before 7 makes up what such
   // pictures refer to.
   bool is_before_entry(const AVPacket& packet) noexcept;
+  // Whether it is a key frame, and not what decoding has begun with.
+  bool is_later_key(const AVPacket* packet) const noexcept;
   // Whether an edit list has left out the picture of a packet. Decoders of libav do so themselves, but those of AV1 do not.
   bool is_left_out(std::int64_t pts) noexcept;
   // `said`: FFmpeg's log about it, for when the code is not specific.
@@ -120,8 +131,12 @@ class RawDecoder {
   int recognition_ = 0;  // AVCodecContext::err_recognition for packets that are tried first
   bool can_skip_ = false;
   int num_errors_ = 0;
+  // Whether a key frame was refused because of what was decoded before it, such as a picture with the same number: in files
+  // that were joined at a key frame that does not say that a sequence begins (ITU-T H.265, CRA). It is tried again alone.
+  bool is_refused_key_ = false;
   bool is_fresh_ = true;  // nothing was decoded yet, or since `restart`
   bool had_key_ = false;  // since then
+  bool had_key_before_ = false;  // before the packet sent last
   bool had_entry_ = false;  // since then, of HEVC
   std::vector<std::int64_t> left_out_;  // pts of packets of AV1 that were sent
   std::optional<std::int64_t> start_;  // pts of the key frame that decoding started at

@@ -94,10 +94,23 @@ std::optional<std::vector<PacketOfPicture>> pictures_by_packets(const Packets& p
   const std::optional<TickWindow> window = tick_window(packets);
   std::vector<PacketOfPicture> all;
   all.reserve(packets.packets.size());
+  std::int64_t latest = AV_NOPTS_VALUE;
+  std::int64_t latest_before_key = AV_NOPTS_VALUE;
   for (std::size_t i = 0; i < packets.packets.size(); ++i) {
     const AVPacket& packet = *packets.packets[i];
     if (packet.pts == AV_NOPTS_VALUE) {
       return std::nullopt;
+    }
+    // All that is decoded before a key frame is displayed before all that is decoded from there on. Where files were joined, that
+    // need not hold, nor that pictures come out in the order of their times.
+    if ((packet.flags & AV_PKT_FLAG_KEY) != 0) {
+      latest_before_key = latest;
+    }
+    if ((packet.flags & AV_PKT_FLAG_DISCARD) == 0) {
+      if (packet.pts <= latest_before_key) {
+        return std::nullopt;
+      }
+      latest = std::max(latest, packet.pts);
     }
     if ((packet.flags & AV_PKT_FLAG_DISCARD) != 0 || (window && !window->contains(packet.pts))) {
       continue;

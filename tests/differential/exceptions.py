@@ -52,6 +52,19 @@ EXCEPTIONS: Final[dict[int, KnownDisagreement]] = {
         what="Makes up pictures before the first key frame, built on gray ones; SPDL begins at the key frame.",
         why="What they refer to is in no packet of the file. PyAV and the ffmpeg tool 9.0 leave them out.",
     ),
+    5: KnownDisagreement(
+        forms="joined by copying packets, where the times of the parts overlap and the ffmpeg tool changed them",
+        reader="the ffmpeg tool 5.1 and 9.0",
+        what="Takes decoding times for pictures whose times do not rise; SPDL and PyAV give those of their packets.",
+        why="What is guessed from all earlier packets is another time in a window than in the whole.",
+    ),
+    6: KnownDisagreement(
+        forms="HEVC, joined by copying packets, where the second part begins with an open group of pictures",
+        reader="the ffmpeg tool 5.1 and 9.0, PyAV 18.1 (FFmpeg 8.1)",
+        what="Lose the first key frame of the second part if its number is that of a picture before, and 5.1 makes up"
+        " pictures; SPDL gives all that the two parts give alone.",
+        why="The key frame is whole, and can be decoded alone.",
+    ),
     20: KnownDisagreement(
         forms="GIF with frames of less than 20 ms",
         reader="Pillow 13",

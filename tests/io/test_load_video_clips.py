@@ -223,9 +223,14 @@ def test_failures_are_left_out_zeroed_or_raised(tmp_path: Path) -> None:
         _load([clip("tone.wav", "-f", "lavfi", "-i", "sine=d=0.1")], num_frames=2, size=16, start=0.0)
 
 
-def test_a_frame_before_the_first_one_is_the_first() -> None:
-    """A start before the video begins with its first frame."""
-    batch = _load([_film()], num_frames=1, size=(48, 64), start=-5.0)
+def test_no_frame_is_displayed_before_the_first_one() -> None:
+    """A start before the video is an error with the range; a start means the nearest tick."""
+    for start, shown in ((-5.0, "-5"), (-0.001, "-0.001")):
+        with pytest.raises(
+            spdl.io.BatchLoadError, match=f"no picture is displayed at {shown} seconds; it has pictures from 0 to 2"
+        ):
+            _load([_film()], num_frames=1, size=(48, 64), start=start)
+    batch = _load([_film()], num_frames=1, size=(48, 64), start=-0.00001)
     assert batch.excerpts == (spdl.io.Excerpt(0.0, 1),)
 
 
@@ -316,7 +321,7 @@ def test_a_size_that_changes_in_a_video_changes_nothing(format: str) -> None:
         f"large.{format}", *pictures(), _RAMP[0], _RAMP[1] + ",scale=128:96", *options, "-output_ts_offset", "2"
     )
     batch = _load(
-        [small.read_bytes() + large.read_bytes()], num_frames=100, start=-1.0, transform=_GRAY, layout="NTHWC"
+        [small.read_bytes() + large.read_bytes()], num_frames=100, start="middle", transform=_GRAY, layout="NTHWC"
     )
     found = [_index_of(frame, _frames(_film())) for frame in _array(batch)[0]]
     assert found == [*range(50), *range(50)]

@@ -7,6 +7,7 @@ B-frames in containers without presentation times.
 import functools
 import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,10 +33,11 @@ def _program(tool: str) -> str:
     return str(imageio_ffmpeg.get_ffmpeg_exe())
 
 
-def shown_by_ffmpeg(path: Path, tool: str = SYSTEM) -> list[Shown]:
+def shown_by_ffmpeg(path: Path, tool: str = SYSTEM, before_input: Sequence[str] = ()) -> list[Shown]:
     """Every picture that comes out, in that order, with its time in ticks of the stream."""
     height, width = SHAPE
-    command = [_program(tool), "-nostdin", "-v", "info", "-copyts", "-noautorotate", "-threads", "1", "-i", str(path)]
+    command = [_program(tool), "-nostdin", "-v", "info", "-copyts", "-noautorotate", "-threads", "1"]
+    command += [*before_input, "-i", str(path)]
     command += ["-map", "0:v:0", "-vf", f"showinfo=checksum=0,scale={width}:{height},format=gray"]
     command += ["-fps_mode", "passthrough", "-f", "rawvideo", "-"]
     done = subprocess.run(command, capture_output=True, check=False)

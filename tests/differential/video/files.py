@@ -69,15 +69,22 @@ def joined_bytes(draw: Draw, form: Form) -> Path:
     return path
 
 
-def joined(draw: Draw, form: Form) -> Path:
-    """Two parts of one codec, of which the second may lack its key frame."""
-    count = draw.random.randint(20, 40)
-    source = make_film(draw, form, count=count)
-    parts = [source, cut(draw, source, "second")]
-    path = draw.folder / f"joined.{form.suffix}"
-    (draw.folder / "list.txt").write_text("".join(f"file '{part.name}'\n" for part in parts))
-    run_ffmpeg(draw, ["-f", "concat", "-safe", "0", "-i", "list.txt", "-c", "copy", *form.container, path.name])
+def cut_at_key(draw: Draw, source: Path, form: Form, name: str) -> Path:
+    """From a key frame on."""
+    path = source.with_name(f"{name}{source.suffix}")
+    start = f"{draw.random.uniform(0.1, 0.9):.3f}"
+    run_ffmpeg(draw, ["-ss", start, "-i", source.name, "-c", "copy", *form.container, path.name])
     return path
+
+
+def joined(draw: Draw, form: Form) -> list[Path]:
+    """The file, and the two that it was joined from: the second is the first again, or a part of it."""
+    first = make_film(draw, form, "first", count=draw.random.randint(20, 40))
+    second = first if draw.random.random() < 0.4 else cut_at_key(draw, first, form, "second")
+    path = draw.folder / f"joined.{form.suffix}"
+    (draw.folder / "list.txt").write_text(f"file '{first.name}'\nfile '{second.name}'\n")
+    run_ffmpeg(draw, ["-f", "concat", "-safe", "0", "-i", "list.txt", "-c", "copy", *form.container, path.name])
+    return [path, first, second]
 
 
 def copied(draw: Draw, form: Form) -> Path:

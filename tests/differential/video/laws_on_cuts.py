@@ -1,4 +1,4 @@
-"""The law of pictures on screen, for files that were cut, and for joined transport streams."""
+"""The law of pictures on screen, for files that were cut or joined."""
 
 import re
 from importlib.util import find_spec
@@ -10,13 +10,14 @@ from tests.differential.judges.ffmpeg_tool import NEWEST, SYSTEM, shown_by_ffmpe
 
 from . import files
 from .forms import FORMS, TWINS, codec_of, forms_of
-from .on_screen import Film, check, expect_same, judge
+from .on_screen import Film, TimesError, check, expect_same, judge
 
 #: What the ffmpeg tool 5.1 does after a cut: a number of a known exception.
 _BY_CODEC = {"vp9": 2, "av1": 3, "hevc": 4}
 _CODECS = "vp8", "vp9", "h264", "hevc", "av1", "mpeg4", "mpeg2", "ffv1", "theora", "flv1", "wmv2", "msmpeg4"
 _CUT = forms_of(lambda name, form: form.has_times and codec_of(name) in _CODECS)
 _TRANSPORT = forms_of(lambda _, form: form.suffix == "ts")
+_JOINED = forms_of(lambda _, form: form.has_times and form.suffix in ("mp4", "mov", "mkv", "webm", "ts"))
 _COSTLY = [*TWINS, "mkv/ffv1", "nut/h264", "flv/flv1", "mxf/mpeg2", "mov/h264", "mkv/mpeg2", "ogv/theora", "webm/av1"]
 
 
@@ -44,9 +45,6 @@ def _check_cut(draw: Draw, path: Path, codec: str) -> None:
         return
     if film.last * film.tick > 1e6:
         raise NotMadeError("the ffmpeg tool wrote a picture thousands of hours late")
-    if codec == "hevc":
-        numbers = [each.number for each in film.shown]
-        assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), "a picture is made up"
     check(draw, film)
     _judge_cut(film, codec)
 
@@ -63,6 +61,32 @@ def cut_at_byte(draw: Draw, form: str) -> None:
     """A transport stream from any packet of it on, as a receiver joins a broadcast."""
     path = files.cut_at_byte(draw, files.make_film(draw, FORMS[form]))
     _check_cut(draw, path, codec_of(form))
+
+
+def _numbers_alone(path: Path) -> list[int]:
+    """What the ffmpeg tool shows of a file from its first key frame on, also what its edit list leaves out."""
+    options = ["-ignore_editlist", "1"] if path.suffix in (".mp4", ".mov") else []
+    return [each.number for each in shown_by_ffmpeg(path, NEWEST if find_spec(NEWEST) else SYSTEM, options)]
+
+
+@law("video", "joined copies", _JOINED, costly=_COSTLY)
+def joined(draw: Draw, form: str) -> None:
+    """Two films by the ffmpeg tool, whose times may overlap, so that the tool changes them."""
+    path, first, second = files.joined(draw, FORMS[form])
+    film = Film.decode(path)
+    check(draw, film)
+    try:
+        judge(film, names=["the ffmpeg tool"], has_times=False)
+    except AssertionError:
+        numbers = [each.number for each in film.shown]
+        if codec_of(form) == "hevc" and numbers == _numbers_alone(first) + _numbers_alone(second):
+            raise KnownExceptionError(6) from None
+        raise
+    judge(film, names=["PyAV"])
+    try:
+        judge(film, names=["the ffmpeg tool", "the newest ffmpeg tool"])
+    except TimesError:
+        raise KnownExceptionError(5) from None
 
 
 @law("video", "joined bytes", _TRANSPORT, costly=TWINS)
