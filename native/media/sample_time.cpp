@@ -163,14 +163,15 @@ av::FramePtr SampleWindow::place(av::FramePtr frame, int frame_size) {
     position = first_index(*frame);
   }
   next_ = position + num_samples;
-  if (!sound_.length || !time) {
+  if (!sound_.length || (!time && !sound_.is_counted)) {
     frame->pts = position;
     return frame;
   }
-  // It ends at a time, not behind a number of samples.
+  // Where it is not counted, it ends at a time, and not behind a number of samples.
   constexpr std::int64_t kMost = std::int64_t{1} << 60;
-  const std::int64_t left =
-      zero(unit_.den) + std::min(rounded(*sound_.length, unit_.den), kMost) - std::clamp(*time, -kMost, kMost);
+  const std::int64_t start = sound_.is_counted && clock_ == SoundClock::kFirstSample ? 0 : zero(unit_.den);
+  const std::int64_t here = sound_.is_counted ? position : *time;
+  const std::int64_t left = start + std::min(rounded(*sound_.length, unit_.den), kMost) - std::clamp(here, -kMost, kMost);
   next_ = position + std::clamp<std::int64_t>(left, 0, num_samples);
   return part_of(std::move(frame), position, {std::numeric_limits<std::int64_t>::min(), position + left});
 }

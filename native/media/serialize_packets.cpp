@@ -175,6 +175,7 @@ void write_sound(ByteWriter& out, const Packets& packets) {
   const SoundBounds& sound = packets.sound;
   out.number(static_cast<std::uint8_t>(packets.clock == SoundClock::kFirstSample));
   out.number(static_cast<std::uint8_t>(sound.is_timed));
+  out.number(static_cast<std::uint8_t>(sound.is_counted));
   out.number(sound.first_pts);
   out.number(sound.delay);
   out.number(static_cast<std::int32_t>(sound.rate));
@@ -189,6 +190,7 @@ void read_sound(ByteReader& in, Packets& packets) {
   SoundBounds& sound = packets.sound;
   packets.clock = in.number<std::uint8_t>() != 0 ? SoundClock::kFirstSample : SoundClock::kStream;
   sound.is_timed = in.number<std::uint8_t>() != 0;
+  sound.is_counted = in.number<std::uint8_t>() != 0;
   sound.first_pts = in.number<std::int64_t>();
   sound.delay = in.number<std::int64_t>();
   sound.rate = in.number<std::int32_t>();

@@ -134,6 +134,46 @@ std::optional<TaggedSound> tagged_sound(const AVFormatContext& context) {
   return TaggedSound{delay, static_cast<std::int64_t>(count)};
 }
 
+// What WAV states in its chunk `fact`; 0 if nothing. Leaves the input where it is.
+std::int64_t fact_of(Input& input, std::int64_t size) {
+  const bool was_at_start = input.is_at_start();
+  const std::int64_t position = avio_tell(input.context().pb);
+  std::int64_t found = 0;
+  std::array<std::uint8_t, 12> chunk{};
+  for (std::int64_t at = 12; at + 12 <= size && input.read_at(at, chunk) == chunk.size();) {
+    const std::string_view name(reinterpret_cast<const char*>(chunk.data()), 4);
+    if (name == "fact" || name == "data") {
+      found = name == "fact" ? little_endian(chunk, 8, 4) : 0;
+      break;
+    }
+    at += 8 + std::int64_t{little_endian(chunk, 4, 4)} + (little_endian(chunk, 4, 4) & 1);
+  }
+  avio_seek(input.context().pb, position, SEEK_SET);
+  input.set_at_start(was_at_start);
+  return found;
+}
+
+// The number of samples that a compressed WAV states, if only the end of the last block is none of the sound: other numbers are
+// mistakes of their writers.
+std::optional<std::int64_t> stated_samples(Input& input, AVStream& stream) {
+  AVIOContext* io = input.context().pb;
+  AVCodecParameters& parameters = *stream.codecpar;
+  const bool is_wav = std::string_view(input.context().iformat->name) == "wav" &&
+                      parameters.codec_id >= AV_CODEC_ID_ADPCM_IMA_QT;  // behind all of PCM
+  const int block = is_wav && parameters.block_align > 0 ? av_get_audio_frame_duration2(&parameters, parameters.block_align) : 0;
+  const std::int64_t size = block > 0 && io != nullptr && (io->seekable & AVIO_SEEKABLE_NORMAL) != 0 ? avio_size(io) : 0;
+  if (size <= 0 || stream.time_base.num != 1 || stream.time_base.den != parameters.sample_rate) {
+    return std::nullopt;
+  }
+  const AVPacket* first = input.peek(0);
+  if (first == nullptr || first->pos < 0) {
+    return std::nullopt;
+  }
+  const std::int64_t all = (size - first->pos) / parameters.block_align * block;
+  const std::int64_t stated = fact_of(input, size);
+  return stated > all - block && stated < all ? std::optional(stated) : std::nullopt;
+}
+
 void read_mp4_bounds(Input& input, AVStream& stream, std::int64_t start, SoundBounds& bounds) {
   const AVIndexEntry* first = avformat_index_get_entry(&stream, 0);
   const AVIndexEntry* last = avformat_index_get_entry(&stream, avformat_index_get_entries_count(&stream) - 1);
@@ -193,6 +233,8 @@ SoundBounds read_sound_bounds(Input& input, int stream, std::int64_t start) {
     read_mp4_bounds(input, of, start, bounds);
     return bounds;
   }
+  bounds.length = stated_samples(input, of);
+  bounds.is_counted = bounds.length.has_value();
   if (is_plain(context, parameters)) {
     return bounds;
   }
@@ -256,7 +298,7 @@ std::optional<std::int64_t> declared_samples(const Input& input, int stream, con
     const std::int64_t all = to_samples(avformat_index_get_entries_count(&of) * *packet, of) - bounds.delay;
     return all - std::max<std::int64_t>(last_end - length, 0);
   }
-  if (bounds.is_timed && bounds.length) {
+  if ((bounds.is_timed || bounds.is_counted) && bounds.length) {
     return to_samples(*bounds.length, of);
   }
   // AVI rounds the length of a stream up to whole pictures.

@@ -29,6 +29,7 @@ struct SoundBounds {
   std::int64_t delay = 0;      // number of decoded samples before the sound
   int rate = 0;                // of these numbers, in samples per second; 0 if unknown
   std::optional<std::int64_t> length;  // of the sound, in the time base; none if decoding tells
+  bool is_counted = false;             // it ends behind that number of samples, whatever the times of its packets are
   // Of packets that were read.
   bool begins_stream = true;      // they begin with the stream's first one
   std::int64_t first_index = 0;   // otherwise, number of samples decoded from those before them

@@ -1,5 +1,6 @@
 """The end of a file of sound: tags and padding behind it, short packets, and what is missing of it."""
 
+import pickle
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -244,3 +245,33 @@ def test_files_and_pipes_end_in_the_same_way(make: Callable[..., bytes], tmp_pat
     np.testing.assert_array_equal(loaded(str(path), dtype="int16"), SAMPLES)
     part = loaded(str(path), timestamp=(0.2, 0.3), dtype="int16")
     np.testing.assert_array_equal(part, SAMPLES[8820:])
+
+
+@pytest.mark.parametrize("codec", ["adpcm_ima_wav", "adpcm_ms"])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_wav_ends_where_it_says(make: Callable[..., bytes], codec: str, channels: int) -> None:
+    """The chunk ``fact`` counts the samples; the last block has more. A number that cannot be is ignored."""
+    data = make("wav", "-c:a", codec, channels=channels)
+    place = data.index(b"fact") + 8
+    size = struct.unpack_from("<H", data, data.index(b"fmt ") + 8 + 12)[0]  # of a block, in bytes
+    block = (
+        (size - 4 * channels) * 2 // channels + 1
+        if codec == "adpcm_ima_wav"
+        else (size - 7 * channels) * 2 // channels + 2
+    )
+    whole = loaded(data[:place] + struct.pack("<I", 0) + data[place + 4 :])
+    assert len(whole) % block == 0
+    assert len(whole) - block < NUM_SAMPLES <= len(whole)
+    for count in (NUM_SAMPLES, len(whole) - block + 1, len(whole) - 1):
+        stated = data[:place] + struct.pack("<I", count) + data[place + 4 :]
+        assert np.array_equal(loaded(stated), whole[:count])
+        assert np.array_equal(loaded(stated, timestamp=(0.1, np.inf)), whole[4410:count])
+        assert len(loaded(stated, sample_rate=22050)) == -(-count // 2)
+        (excerpt,) = spdl.io.load_audio_batch([stated], num_samples=count + 10, sample_rate=44100, start=0.0).excerpts
+        assert excerpt is not None
+        assert excerpt.length == count
+        packets = pickle.loads(pickle.dumps(spdl.io.demux_audio(stated)))
+        frames = spdl.io.decode_packets(packets)
+        assert spdl.io.to_numpy(spdl.io.convert_frames(frames)).shape[-1] == count
+    for wrong in (1, len(whole) - block, len(whole) + 1, 2**32 - 1):
+        assert np.array_equal(loaded(data[:place] + struct.pack("<I", wrong) + data[place + 4 :]), whole)

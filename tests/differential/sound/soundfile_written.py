@@ -62,6 +62,10 @@ def what_soundfile_wrote_is_read_as_by_itself(draw: Draw, form: str) -> None:
     assert np.array_equal(spdl.io.to_numpy(load(path.read_bytes(), dtype="float64")).T, found)
     if coding == "GSM610" and found.shape != expected.shape:
         raise KnownExceptionError(104)
+    if coding in _DRIFTING and len(found) == len(samples):
+        expected = expected[
+            : len(samples)
+        ]  # it gives all of the last block, also if its own header says how much is sound
     assert found.shape == expected.shape
     difference = np.abs(found - expected).max()
     if coding in _DRIFTING and 2e-6 < difference < 0.1:
