@@ -106,10 +106,13 @@ def test_every_public_module_has_a_page(pages: Path) -> None:
     assert "The same as {py:obj}`spdl.pipeline.PipelineBuilder`" in text
 
 
-def test_the_changelog_has_what_is_new(pages: Path) -> None:
-    """Sorted by kind."""
-    text = (pages / "changelog.md").read_text(encoding="utf-8")
-    assert text.index("## Since the last release") < text.index("### Added") < text.index("### Fixed")
+def test_the_changelog_has_what_is_new(tmp_path: Path) -> None:
+    """Sorted by kind, before the releases; without changes it has no such section."""
+    changes = load("docs/site/changes.py")
+    (tmp_path / "b.fixed.md").write_text("Two,\nsee [it](../guides/it.md).\n")
+    (tmp_path / "a.added.md").write_text("One.\n")
+    assert changes.sections(tmp_path) == "### Added\n\n- One.\n\n### Fixed\n\n- Two, see [it](docs/guides/it.md).\n"
+    assert changes.sections(tmp_path / "none") == ""
 
 
 def test_dead_links_of_a_built_site_are_found(tmp_path: Path) -> None:
