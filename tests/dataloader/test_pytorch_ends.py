@@ -265,7 +265,8 @@ def test_memory_does_not_grow_with_epochs(way: str) -> None:
         with open("/proc/self/statm", encoding="ascii") as statm:
             return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-    for _ in range(4):
-        before = epoch()
-    after = [epoch() for _ in range(8)][-1]
-    assert after - before < 2 * 8 * 8 * 100_000  # a quarter of what a leak of every batch would be; noise is an eighth
+    before = max(epoch() for _ in range(4))
+    after = min(
+        [epoch() for _ in range(8)][4:]
+    )  # the least of them: other parts of this process keep memory for a while
+    assert after - before < 2 * 8 * 8 * 100_000  # a leak of every batch would be 2.5 times as much after five epochs

@@ -97,6 +97,7 @@ from spdl._processes._child import Child
 from tests.processes import bodies
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup(1) ignores it, also in what it starts
     child = Child.start(bodies.answer, name="ours", what="ours", mp_context="forkserver")
     child.link.send(1, 0, "there")
     child.recv(30)
