@@ -44,13 +44,13 @@ Bytes find_box(Bytes boxes, std::string_view name) noexcept {
   return {};
 }
 
-// ISO/IEC 23008-12, 6.5.3, 6.5.10 and 6.5.12, and all others.
-enum class Kind : std::uint8_t { kOther, kSize, kRotate, kMirror };
+// ISO/IEC 23008-12, 6.5.3, 6.5.9, 6.5.10 and 6.5.12, and all others.
+enum class Kind : std::uint8_t { kOther, kSize, kCrop, kRotate, kMirror };
 
 struct Property {
   Kind kind = Kind::kOther;
   std::uint8_t value = 0;
-  std::uint32_t at = 0;  // the place of a size in the properties
+  std::uint32_t at = 0;  // the place of a size or a crop in the properties
 };
 
 // Of each property, by its number. Numbers have 15 bits at most, and number 0 is none.
@@ -69,6 +69,8 @@ void read_properties(Bytes boxes, Properties& properties) noexcept {
       properties[number] = {Kind::kRotate, value, 0};
     } else if (has_name(box->name, 0, "imir")) {
       properties[number] = {Kind::kMirror, value, 0};
+    } else if (has_name(box->name, 0, "clap")) {
+      properties[number] = {Kind::kCrop, 0, static_cast<std::uint32_t>(box->contents.data() - begin)};
     } else if (has_name(box->name, 0, "ispe")) {
       properties[number] = {Kind::kSize, 0, static_cast<std::uint32_t>(box->contents.data() - begin)};
     }
@@ -88,19 +90,33 @@ HeifFacts inspect_heif(Bytes data) noexcept {
   const Bytes container = find_box(rest, "ipco");
   Properties properties{};
   read_properties(container, properties);
+  const auto add = [&](HeifStep::Kind kind, int value) {
+    if (facts.num_steps < facts.steps.size()) {
+      facts.steps[facts.num_steps] = {kind, value, {}};
+    }
+    ++facts.num_steps;
+  };
   const auto apply = [&](const Property& property) {
     switch (property.kind) {
+      case Kind::kCrop:
+        add(HeifStep::Kind::kCrop, 0);
+        for (std::size_t i = 0; facts.num_steps <= facts.steps.size() && i < HeifStep().crop.size(); ++i) {
+          facts.steps[facts.num_steps - 1].crop[i] = big_endian(container, property.at + 4 * i, 4);
+        }
+        break;
       case Kind::kSize:
         facts.width = big_endian(container, property.at + kFullBox, 4);
         facts.height = big_endian(container, property.at + kFullBox + 4, 4);
         break;
       case Kind::kRotate:
+        add(HeifStep::Kind::kTurn, property.value & 3);
         facts.quarter_turns = (facts.quarter_turns + property.value) % 4;
         if (facts.is_mirrored_sideways && (property.value & 1) != 0) {  // what was mirrored before is turned, too
           facts.is_mirrored_sideways = !*facts.is_mirrored_sideways;
         }
         break;
       case Kind::kMirror:
+        add(HeifStep::Kind::kMirror, property.value & 1);
         facts.is_mirrored_sideways = (property.value & 1) != 0;
         break;
       case Kind::kOther:
@@ -140,6 +156,32 @@ int orientation_of(const HeifFacts& facts) noexcept {
     return kTurned[turns];
   }
   return (*facts.is_mirrored_sideways ? kThenSideways : kThenUpDown)[turns];
+}
+
+std::optional<HeifCrop> crop_of(const HeifStep& step, int width, int height) noexcept {
+  std::array<std::int64_t, 2> sizes{};
+  std::array<std::int64_t, 2> starts{};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::int64_t whole = i == 0 ? width : height;
+    const std::int64_t size = step.crop[2 * i];
+    const std::int64_t parts = step.crop[2 * i + 1];
+    const auto offset = static_cast<std::int32_t>(step.crop[4 + 2 * i]);
+    const std::int64_t unit = step.crop[5 + 2 * i];
+    if (parts == 0 || size % parts != 0 || unit == 0) {
+      return std::nullopt;
+    }
+    sizes[i] = size / parts;
+    // The centre of the part is that of the picture and the offset.
+    const std::int64_t twice = 2 * std::int64_t{offset} + (whole - sizes[i]) * unit;
+    if (sizes[i] < 1 || sizes[i] > whole || twice < 0) {
+      return std::nullopt;
+    }
+    starts[i] = twice / (2 * unit);
+    if (starts[i] > whole - sizes[i]) {
+      return std::nullopt;
+    }
+  }
+  return HeifCrop{static_cast<int>(starts[0]), static_cast<int>(starts[1]), static_cast<int>(sizes[0]), static_cast<int>(sizes[1])};
 }
 
 void hide_mirroring(std::span<std::uint8_t> data) noexcept {

@@ -77,12 +77,14 @@ Opened open(Bytes data) {
   return opened;
 }
 
-heif_error decode(const heif_image_handle& handle, heif_colorspace colours, heif_chroma chroma, ImagePtr& into) {
+// `is_bare`: as it is coded, before it is turned, mirrored and cropped.
+heif_error decode(const heif_image_handle& handle, heif_colorspace colours, heif_chroma chroma, bool is_bare, ImagePtr& into) {
   const OptionsPtr options(heif_decoding_options_alloc());
   if (options == nullptr) {
     throw std::bad_alloc();
   }
   options->strict_decoding = 1;
+  options->ignore_transformations = is_bare ? 1 : 0;
   heif_image* image = nullptr;
   const heif_error error = heif_decode_image(&handle, &image, colours, chroma, options.get());
   into.reset(image);
@@ -90,7 +92,7 @@ heif_error decode(const heif_image_handle& handle, heif_colorspace colours, heif
 }
 
 // Gray stays gray, and all else becomes RGB. From 1.17 on, libheif gives YCbCr where it is not asked for anything.
-heif_error decode(const heif_image_handle& handle, ImagePtr& into) {
+heif_error decode(const heif_image_handle& handle, bool is_bare, ImagePtr& into) {
   heif_colorspace colours = heif_colorspace_undefined;
   heif_chroma chroma = heif_chroma_undefined;
 #if LIBHEIF_NUMERIC_VERSION >= 0x01110000
@@ -103,9 +105,9 @@ heif_error decode(const heif_image_handle& handle, ImagePtr& into) {
     chroma = heif_chroma_444;
   }
 #endif
-  const heif_error decoded = decode(handle, colours, chroma, into);
+  const heif_error decoded = decode(handle, colours, chroma, is_bare, into);
   if (decoded.code == heif_error_Ok && heif_image_get_colorspace(into.get()) == heif_colorspace_YCbCr) {
-    return decode(handle, heif_colorspace_RGB, heif_chroma_444, into);
+    return decode(handle, heif_colorspace_RGB, heif_chroma_444, is_bare, into);
   }
   return decoded;
 }
@@ -244,19 +246,76 @@ av::FramePtr frame_of(const heif_image& image) {
   return frame;
 }
 
-template <class Sample>
-void mirror(AVFrame& frame, bool is_sideways) noexcept {
+// A new picture whose pixel (x, y) is pixel `from(x, y)` of this one.
+template <class Sample, class From>
+av::FramePtr moved(const AVFrame& frame, int width, int height, const From& from) {
+  av::FramePtr to = av::new_frame();
+  to->color_range = frame.color_range;
+  to->colorspace = frame.colorspace;
+  to->format = frame.format;
+  to->width = width;
+  to->height = height;
+  allocate_pixels(*to);
   for (std::size_t plane = 0; plane < 4 && frame.data[plane] != nullptr; ++plane) {
-    const auto row = [&](int y) {
-      return reinterpret_cast<Sample*>(frame.data[plane] + std::ptrdiff_t{y} * frame.linesize[plane]);
-    };
-    for (int y = 0; is_sideways && y < frame.height; ++y) {
-      std::reverse(row(y), row(y) + frame.width);
-    }
-    for (int y = 0; !is_sideways && y < frame.height / 2; ++y) {
-      std::swap_ranges(row(y), row(y) + frame.width, row(frame.height - 1 - y));
+    for (int y = 0; y < height; ++y) {
+      auto* row = reinterpret_cast<Sample*>(to->data[plane] + std::ptrdiff_t{y} * to->linesize[plane]);
+      for (int x = 0; x < width; ++x) {
+        const auto [source_x, source_y] = from(x, y);
+        const std::uint8_t* source = frame.data[plane] + std::ptrdiff_t{source_y} * frame.linesize[plane];
+        row[x] = reinterpret_cast<const Sample*>(source)[source_x];
+      }
     }
   }
+  return to;
+}
+
+template <class Sample>
+av::FramePtr after(const HeifStep& step, av::FramePtr frame) {
+  using Place = std::pair<int, int>;
+  const int width = frame->width;
+  const int height = frame->height;
+  switch (step.kind) {
+    case HeifStep::Kind::kCrop: {
+      const HeifCrop crop = *crop_of(step, width, height);
+      return moved<Sample>(*frame, crop.width, crop.height, [&](int x, int y) { return Place{x + crop.left, y + crop.top}; });
+    }
+    case HeifStep::Kind::kMirror:
+      return moved<Sample>(*frame, width, height, [&](int x, int y) {
+        return step.value != 0 ? Place{width - 1 - x, y} : Place{x, height - 1 - y};
+      });
+    case HeifStep::Kind::kTurn:
+      break;
+  }
+  if (step.value == 0) {
+    return frame;
+  }
+  if (step.value == 2) {
+    return moved<Sample>(*frame, width, height, [&](int x, int y) { return Place{width - 1 - x, height - 1 - y}; });
+  }
+  return moved<Sample>(*frame, height, width, [&](int x, int y) {
+    return step.value == 1 ? Place{width - 1 - y, x} : Place{y, height - 1 - x};
+  });
+}
+
+// Whether all that shows a picture of this size can be done here.
+bool can_show(const HeifFacts& facts, int width, int height) noexcept {
+  if (facts.num_steps > facts.steps.size()) {
+    return false;
+  }
+  for (std::size_t i = 0; i < facts.num_steps; ++i) {
+    const HeifStep& step = facts.steps[i];
+    if (step.kind == HeifStep::Kind::kTurn && (step.value & 1) != 0) {
+      std::swap(width, height);
+    } else if (step.kind == HeifStep::Kind::kCrop) {
+      const auto crop = crop_of(step, width, height);
+      if (!crop) {
+        return false;
+      }
+      width = crop->width;
+      height = crop->height;
+    }
+  }
+  return true;
 }
 
 // As Pillow's rgbA2rgba does: what is all hidden or all shown stays as it is.
@@ -305,15 +364,19 @@ av::FramePtr decode_heif(Bytes heif, std::int64_t max_pixels) {
         std::pair(heif_image_handle_get_width(&handle), heif_image_handle_get_height(&handle))}) {
     require_pixels(width, height, max_pixels);
   }
+  // From 1.17 on, libheif turns and crops the planes as they are coded, so that 4:2:2 loses half of its chroma and odd crops move it.
+  constexpr bool kMovesPlanes = LIBHEIF_NUMERIC_VERSION >= 0x01110000;
+  const bool is_bare = kMovesPlanes && facts.num_steps > 0 &&
+                       can_show(facts, heif_image_handle_get_ispe_width(&handle), heif_image_handle_get_ispe_height(&handle));
   ImagePtr image;
-  heif_error error = decode(handle, image);
+  heif_error error = decode(handle, is_bare, image);
   // Up to 1.16 it does not mirror more than 8 bits.
-  const bool mirrors = error.code == heif_error_Unsupported_feature && facts.is_mirrored_sideways &&
+  const bool mirrors = !kMovesPlanes && error.code == heif_error_Unsupported_feature && facts.is_mirrored_sideways &&
                        heif_image_handle_get_luma_bits_per_pixel(&handle) > 8;
   if (mirrors) {
     hide_mirroring(data);
     opened = open(data);
-    error = decode(*opened.handle, image);
+    error = decode(*opened.handle, false, image);
   }
   if (error.code == heif_error_Unsupported_feature && error.subcode == heif_suberror_Unsupported_codec &&
       !libheif_reads_hevc()) {
@@ -326,8 +389,14 @@ av::FramePtr decode_heif(Bytes heif, std::int64_t max_pixels) {
   av::FramePtr frame = frame_of(*image);
   image.reset();
   require_pixels(frame->width, frame->height, max_pixels);
+  const auto show = [&](const HeifStep& step) {
+    frame = (has_bytes(*frame) ? after<std::uint8_t> : after<std::uint16_t>)(step, std::move(frame));
+  };
   if (mirrors) {
-    (has_bytes(*frame) ? mirror<std::uint8_t> : mirror<std::uint16_t>)(*frame, *facts.is_mirrored_sideways);
+    show({HeifStep::Kind::kMirror, *facts.is_mirrored_sideways ? 1 : 0, {}});
+  }
+  for (std::size_t i = 0; is_bare && i < facts.num_steps; ++i) {
+    show(facts.steps[i]);
   }
   if (is_multiplied && frame->data[3] != nullptr) {
     const unsigned most = (1U << av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame->format))->comp[0].depth) - 1;
