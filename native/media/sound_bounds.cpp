@@ -171,7 +171,10 @@ std::optional<std::int64_t> stated_samples(Input& input, AVStream& stream) {
   }
   const std::int64_t all = (size - first->pos) / parameters.block_align * block;
   const std::int64_t stated = fact_of(input, size);
-  return stated > all - block && stated < all ? std::optional(stated) : std::nullopt;
+  // Some writers divide the number by that of the channels: where it may be so, all of the block is kept.
+  const std::int64_t multiplied = stated * parameters.ch_layout.nb_channels;
+  const bool is_unsure = parameters.ch_layout.nb_channels > 1 && multiplied > all - block && multiplied <= all;
+  return stated > all - block && stated < all && !is_unsure ? std::optional(stated) : std::nullopt;
 }
 
 void read_mp4_bounds(Input& input, AVStream& stream, std::int64_t start, SoundBounds& bounds) {

@@ -93,9 +93,10 @@ EXCEPTIONS: Final[dict[int, KnownDisagreement]] = {
     102: KnownDisagreement(
         forms="WAV with a compressed coding, beside its fact chunk",
         reader="the fact chunk, as ffmpeg 5.1 and soundfile 0.14 write it",
-        what="States another number of samples than the blocks hold, and than were encoded; SPDL gives whole blocks.",
+        what="States another number of samples than the blocks hold, and than were encoded; SPDL takes it where it is"
+        " inside of the last block, and gives whole blocks elsewhere.",
         why="Writers mean different things by it: ffmpeg states 22451 for 22450 samples, soundfile half of them for two"
-        " channels. The ffmpeg tool, PyAV and soundfile give whole blocks too.",
+        " channels; ffmpeg 7.1 states what was encoded. The ffmpeg tool, PyAV and soundfile give whole blocks.",
     ),
     103: KnownDisagreement(
         forms="MS ADPCM and IMA ADPCM written by soundfile; G.721 and G.723 in AU",

@@ -65,11 +65,14 @@ class _Server:
         self._loop.close()
 
     async def _open(self, tls: ssl.SSLContext | None) -> None:
+        self._is_closing = False
         self._accepting = asyncio.create_task(self._accept(tls))
 
     async def _close(self) -> None:
-        self._accepting.cancel()
-        await asyncio.gather(self._accepting, return_exceptions=True)
+        # Not cancelled: a connection that is accepted at that moment would be lost, and stay open.
+        self._is_closing = True
+        with socket.create_connection(("127.0.0.1", self.port)):
+            await self._accepting
         self._listener.close()
         for task in self._tasks:
             task.cancel()
@@ -82,6 +85,9 @@ class _Server:
         """Each connection is known from here on, also while TLS shakes hands; ``asyncio.start_server`` tells later."""
         while True:
             connection, _ = await self._loop.sock_accept(self._listener)
+            if self._is_closing:
+                connection.close()
+                return
             task = self._loop.create_task(self._serve(connection, tls))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)

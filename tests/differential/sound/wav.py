@@ -242,7 +242,7 @@ _ADPCM = {"wav/ima adpcm": "adpcm_ima_wav", "wav/ms adpcm": "adpcm_ms", "wav/g72
 
 @law("sound", "wav, coded", _ADPCM)
 def coded_wav_has_what_the_tool_decodes(draw: Draw, form: str) -> None:
-    """Whole blocks: what ``fact`` says is not what writers mean; see row 102."""
+    """All of it, or as many samples as were encoded, where ``fact`` says so; see row 102."""
     channels = 1 if form == "wav/g726" else draw.random.choice([1, 2])
     rate = 8000 if form == "wav/g726" else draw.random.choice([8000, 22050, 44100])
     samples = signal(draw, channels, draw.random.randrange(500, 12000), rate)
@@ -250,7 +250,9 @@ def coded_wav_has_what_the_tool_decodes(draw: Draw, form: str) -> None:
     make(draw, "-f", "s16le", "-ar", rate, "-ac", channels, "-i", "-", "-c:a", _ADPCM[form], path,
          stdin=samples.T.tobytes())  # fmt: skip
     whole = _loaded(str(path))
-    assert np.array_equal(whole.T, decoded_sound(path, channels))
+    decoded = decoded_sound(path, channels)
+    assert len(whole) in (decoded.shape[1], samples.shape[1])
+    assert np.array_equal(whole.T, decoded[:, : len(whole)])
     assert np.array_equal(whole, _loaded(path.read_bytes()))
     first = draw.random.randrange(len(whole))
     end = draw.random.randrange(first + 1, len(whole) + 1)
