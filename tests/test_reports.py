@@ -1,7 +1,9 @@
 """``spdl._reports``: notes, log records and texts of objects that do not want to be shown."""
 
+import gc
 import logging
 import signal
+import sys
 import threading
 import traceback
 from collections.abc import Callable
@@ -9,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from spdl._reports import add_note, describe_exception, log, name_of, notes_of, shown, text_of
+from spdl._reports import add_note, describe_exception, frames_of_threads, log, name_of, notes_of, shown, text_of
 from tests.strategies.hostile import EXCEPTIONS, ClosedError, FrozenError, MuteError, NotedError, hostile_log
 
 #: The level of nothing else that is logged here.
@@ -134,3 +136,22 @@ def test_records_name_the_line_that_reports(caplog: pytest.LogCaptureFixture) ->
     with caplog.at_level(logging.ERROR, "spdl.pipeline"):
         log(_LOG, logging.ERROR, "here")
     assert [record.funcName for record in caplog.records] == ["test_records_name_the_line_that_reports"]
+
+
+def test_no_collection_begins_while_frames_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CPython 3.11.7 waits for itself if one does. Whoever has switched the collector off finds it off."""
+    seen: list[bool] = []
+
+    def listed() -> dict[int, Any]:
+        seen.append(gc.isenabled())
+        return {}
+
+    monkeypatch.setattr(sys, "_current_frames", listed)
+    frames_of_threads()
+    assert (seen, gc.isenabled()) == ([False], True)
+    gc.disable()
+    try:
+        frames_of_threads()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

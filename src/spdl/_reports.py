@@ -13,6 +13,7 @@ worker processes do.
 
 from __future__ import annotations
 
+import gc
 import reprlib
 import signal
 import sys
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import logging
     from collections.abc import Callable
+    from types import FrameType
 
 __all__ = [
     "add_note",
@@ -29,6 +31,7 @@ __all__ = [
     "cause_of",
     "clean",
     "describe_exception",
+    "frames_of_threads",
     "log",
     "name_of",
     "note_attempts",
@@ -289,3 +292,18 @@ def _reraise_interrupt(failure: BaseException) -> None:
         return
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         raise failure
+
+
+def frames_of_threads() -> dict[int, FrameType]:
+    """Return ``sys._current_frames()``, without the garbage collector.
+
+    Up to CPython 3.11.7, and in early versions of 3.12, a collection inside of that call waits for a lock that the call
+    holds, so that the whole process hangs (https://github.com/python/cpython/issues/106883).
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return sys._current_frames()
+    finally:
+        if collects:
+            gc.enable()

@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from spdl._reports import frames_of_threads
 from tests.support.timeouts import TIMEOUT
 
 __all__ = ["BOUND", "Hang", "bounded", "nothing_left"]
@@ -26,7 +27,7 @@ def stacks() -> str:
     """The stacks of all threads except this one."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     names.pop(threading.get_ident(), None)
-    frames = sys._current_frames()
+    frames = frames_of_threads()
     return "\n".join(
         f"-- {name}\n{''.join(traceback.format_stack(frames[ident]))}"
         for ident, name in names.items()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import traceback
 from collections.abc import Callable, Sequence
@@ -10,6 +9,7 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from spdl._processes._elsewhere import WorkerElsewhere, pid_space
+from spdl._reports import frames_of_threads
 
 from ._library import import_ray
 from ._messages import Place
@@ -100,6 +100,6 @@ def _stacks() -> str:
     this = threading.get_ident()
     return "\n".join(
         f"thread {names.get(ident, ident)}:\n{''.join(traceback.format_stack(frame)).rstrip()}"
-        for ident, frame in sys._current_frames().items()
+        for ident, frame in frames_of_threads().items()
         if ident != this
     )

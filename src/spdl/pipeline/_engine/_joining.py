@@ -11,7 +11,7 @@ from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from spdl._reports import log
+from spdl._reports import frames_of_threads, log
 
 from ._failures import short_repr
 from ._thread import EngineThread
@@ -55,7 +55,7 @@ class Stuck(NamedTuple):
 
 def stack_of(ident: int | None) -> str:
     """Return the stack of a thread. ``None``: the stack is not accessible, for example in another process."""
-    frame = sys._current_frames().get(ident) if ident is not None else None
+    frame = frames_of_threads().get(ident) if ident is not None else None
     return "".join(traceback.format_stack(frame)) if frame is not None else "  (its stack is not available here)\n"
 
 

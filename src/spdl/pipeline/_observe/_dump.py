@@ -5,7 +5,6 @@ The same report is written when a pipeline stalls and on the signal of ``spdl.de
 
 from __future__ import annotations
 
-import sys
 import threading
 import traceback
 from collections.abc import Iterable, Sequence
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 from spdl._processes._child import living_children
 from spdl._processes._elsewhere import ELSEWHERE, WorkerElsewhere
 from spdl._processes._stacks import stacks_of_all
+from spdl._reports import frames_of_threads
 from spdl.pipeline._observe._probe import CallInFlight
 from spdl.pipeline._observe._stats import PipelineStats
 from spdl.pipeline._observe._units import seconds
@@ -100,7 +100,7 @@ def _threads(names: dict[int | None, str], running: dict[int | None, str]) -> li
     """Return the stacks of all Python threads but the calling one: threads with calls first, then the main thread."""
     this, main = threading.get_ident(), threading.main_thread().ident
     found = []
-    for ident, frame in sys._current_frames().items():
+    for ident, frame in frames_of_threads().items():
         if ident == this:
             continue
         stack = "".join(traceback.format_stack(frame)).rstrip()

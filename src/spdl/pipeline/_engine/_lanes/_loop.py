@@ -19,7 +19,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import spdl.pipeline._asyncio as asyncio
-from spdl._reports import log
+from spdl._reports import frames_of_threads, log
 from spdl.pipeline._engine._joining import Stuck, stack_of, stuck_in
 from spdl.pipeline._engine._lane import AsyncLane, OpenCall, Rank
 from spdl.pipeline._engine._stages._call import CallStage
@@ -139,7 +139,7 @@ class LoopLane(AsyncLane):
         """Return the stack of a waiting task; for the current task, which blocks the loop, the stack of the thread."""
         loop, thread = self.loop, self.thread
         if loop is not None and thread is not None and asyncio.current_task(loop) is task:
-            frame = sys._current_frames().get(thread.ident or -1)
+            frame = frames_of_threads().get(thread.ident or -1)
             return "".join(traceback.format_stack(frame)) if frame is not None else ""
         return "".join(line for frame in _frames_of(task) for line in traceback.format_stack(frame, limit=1))
 
