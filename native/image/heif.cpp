@@ -171,17 +171,18 @@ std::optional<HeifCrop> crop_of(const HeifStep& step, int width, int height) noe
       return std::nullopt;
     }
     sizes[i] = size / parts;
-    // The centre of the part is that of the picture and the offset.
-    const std::int64_t twice = 2 * std::int64_t{offset} + (whole - sizes[i]) * unit;
-    if (sizes[i] < 1 || sizes[i] > whole || twice < 0) {
+    if (sizes[i] < 1 || sizes[i] > whole) {
       return std::nullopt;
     }
+    // The centre of the part is that of the picture and the offset. No product of 31 and 32 bits overflows.
+    const std::int64_t twice = 2 * std::int64_t{offset} + (whole - sizes[i]) * unit;
     starts[i] = twice / (2 * unit);
-    if (starts[i] > whole - sizes[i]) {
+    if (twice < 0 || starts[i] > whole - sizes[i]) {
       return std::nullopt;
     }
   }
-  return HeifCrop{static_cast<int>(starts[0]), static_cast<int>(starts[1]), static_cast<int>(sizes[0]), static_cast<int>(sizes[1])};
+  return HeifCrop{static_cast<int>(starts[0]), static_cast<int>(starts[1]), static_cast<int>(sizes[0]),
+                  static_cast<int>(sizes[1])};
 }
 
 void hide_mirroring(std::span<std::uint8_t> data) noexcept {

@@ -41,8 +41,8 @@ struct HeifCrop {
   int height;
 };
 
-// The part of a picture of this size that a step leaves (ISO/IEC 14496-12, 12.1.4); none if it has no whole number of pixels, or is not
-// inside.
+// The part of a picture of this size that a crop leaves (ISO/IEC 14496-12, 12.1.4); none if it has no whole number of pixels,
+// or is not inside.
 std::optional<HeifCrop> crop_of(const HeifStep& step, int width, int height) noexcept;
 
 // `data` may end early, or be damaged: what is not found is left at its default. Reads each box once.

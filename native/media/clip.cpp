@@ -63,7 +63,8 @@ std::int64_t first_of(const ClipRequest& request, std::int64_t count, const std:
   }
   const std::int64_t index = index_at(request.time);
   if (index < 0) {
-    throw Error(ErrorKind::kConvert, "load a clip of", "no picture is displayed at " + text_of(request.time) + " seconds; it has pictures from " +
+    throw Error(ErrorKind::kConvert, "load a clip of",
+                "no picture is displayed at " + text_of(request.time) + " seconds; it has pictures from " +
                     text_of(extent.start) + " to " + text_of(extent.end))
         .in(source);
   }

@@ -276,8 +276,12 @@ av::FramePtr after(const HeifStep& step, av::FramePtr frame) {
   const int height = frame->height;
   switch (step.kind) {
     case HeifStep::Kind::kCrop: {
-      const HeifCrop crop = *crop_of(step, width, height);
-      return moved<Sample>(*frame, crop.width, crop.height, [&](int x, int y) { return Place{x + crop.left, y + crop.top}; });
+      const auto crop = crop_of(step, width, height);
+      if (!crop) {  // the picture has another size than its header says
+        throw Error(ErrorKind::kDecode, "decode", "the part to show lies outside of the picture");
+      }
+      return moved<Sample>(*frame, crop->width, crop->height,
+                           [&](int x, int y) { return Place{x + crop->left, y + crop->top}; });
     }
     case HeifStep::Kind::kMirror:
       return moved<Sample>(*frame, width, height, [&](int x, int y) {

@@ -20,11 +20,11 @@ inline constexpr std::size_t kStartBytes = 16384;
 // The format of data with this start, if certain. Null: libav must probe it.
 const AVInputFormat* recognize(std::span<const std::uint8_t> start);
 
-// Whether it is an HLS playlist. From FFmpeg 7.1 on, libav recognises one only by its name or by the server's content
-// type.
 // What the data of a sound is that libav takes for something else or for damaged, such as a little-endian AU file; null for others.
 const char* unsupported_sound(std::span<const std::uint8_t> start) noexcept;
 
+// Whether it is an HLS playlist. From FFmpeg 7.1 on, libav recognises one only by its name or by the server's content
+// type.
 bool is_hls_playlist(std::span<const std::uint8_t> start) noexcept;
 
 // Whether a WAV file with this start may hold DTS or AC-3 in its samples.

@@ -140,7 +140,9 @@ std::int64_t fact_of(Input& input, std::int64_t size) {
   const std::int64_t position = avio_tell(input.context().pb);
   std::int64_t found = 0;
   std::array<std::uint8_t, 12> chunk{};
-  for (std::int64_t at = 12; at + 12 <= size && input.read_at(at, chunk) == chunk.size();) {
+  constexpr int kMostChunks = 64;  // damaged files may have a million
+  std::int64_t at = 12;
+  for (int i = 0; i < kMostChunks && at + 12 <= size && input.read_at(at, chunk) == chunk.size(); ++i) {
     const std::string_view name(reinterpret_cast<const char*>(chunk.data()), 4);
     if (name == "fact" || name == "data") {
       found = name == "fact" ? little_endian(chunk, 8, 4) : 0;

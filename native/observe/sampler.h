@@ -55,8 +55,8 @@ struct Samples {
 class Sampler {
  public:
   // Starts sampling. The time between two observations of all threads is `period` on average, or as much longer as they
-  // must wait to take no more than `most_share` of a CPU: see sampling_pace.h. Throws std::system_error: this system does not show what its threads do, or
-  // no thread could be started.
+  // must wait to take no more than `most_share` of a CPU: see sampling_pace.h. Throws std::system_error: this system does
+  // not show what its threads do, or no thread could be started.
   Sampler(std::size_t num_stages, double period, double most_share, const GilPlace& gil);
   // Ends the thread, and waits for it.
   ~Sampler();

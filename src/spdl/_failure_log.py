@@ -36,7 +36,22 @@ class _Setting:
 
 
 _SETTING = _Setting()
-_COUNTING: Final = threading.Lock()
+
+
+class _Counting:
+    """Lets threads count together: those of a stage, or the user's."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def forked(self) -> None:
+        """In a forked process, whose parent may have been counting."""
+        self.lock = threading.Lock()
+
+
+_COUNTING: Final = _Counting()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_COUNTING.forked)
 
 
 def set_compact_log(value: bool | None) -> None:
@@ -99,7 +114,7 @@ def log_failed(
             log(logger, level, text, *args, exc_info=error)
         return
     kind = f"{where}: {name_of(error)} at {raised_at(error)}"
-    with _COUNTING:  # threads of a stage, or of the user, count together
+    with _COUNTING.lock:
         if kind not in seen and len(seen) >= _MOST_KINDS:
             kind = f"{where}: others"
         seen[kind] += 1
