@@ -204,7 +204,7 @@ std::vector<std::size_t> behind(const std::vector<std::int64_t>& indices, std::i
 
 // By the container's index, without reading the packets before the clip; none if the packets tell otherwise.
 std::optional<Clip> load_by_grid(Demuxer& demuxer, const ClipRequest& request, int stream,
-                                 const Demuxer::PictureGrid& grid, std::uint8_t* slot) {
+                                 const PictureGrid& grid, std::uint8_t* slot) {
   const auto time_of = [&](std::int64_t index) {
     return to_seconds(grid.start + index * grid.step, grid.time_base.num, grid.time_base.den);
   };

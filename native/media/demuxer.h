@@ -4,11 +4,13 @@
 
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "media/chunk_reader.h"
@@ -16,6 +18,7 @@
 #include "media/input.h"
 #include "media/ogg_sound.h"
 #include "media/packets.h"
+#include "media/picture_index.h"
 #include "media/seeker.h"
 #include "media/window.h"
 
@@ -57,20 +60,12 @@ class Demuxer {
   ContainerFacts facts();
   // How to turn pictures of the stream for display.
   Orientation orientation(int index) const { return display_orientation(stream(index)); }
-  // The times of pictures at regular intervals, all of them in the container's index: picture i is displayed at start +
-  // i * step, in the stream's time base.
-  struct PictureGrid {
-    std::int64_t count = 0;
-    std::int64_t start = 0;
-    std::int64_t step = 0;
-    AVRational time_base{0, 1};
-  };
-  // None if the intervals are not regular, or if that is unknown without reading all packets.
-  std::optional<PictureGrid> picture_grid(int index) const;
+  // Of a stream of pictures; see picture_index.h.
+  std::optional<PictureGrid> picture_grid(int index) const { return spdl::picture_grid(stream(index)); }
   const std::string& name() const noexcept { return input_.name(); }
 
-  // Incremental reading, of at least one stream. `start_reading` seeks to the beginning and returns the token for `read_some`. Any other use of the demuxer
-  // ends the reading. Throws Error(kStreamNotFound).
+  // Incremental reading, of at least one stream. `start_reading` seeks to the beginning and returns the token for `read_some`.
+  // Any other use of the demuxer ends the reading. Throws Error(kStreamNotFound).
   int start_reading(const std::set<int>& streams);
   // The next packets of each stream, without a codec: until one has `num_packets`, or until the end of a decodable group after
   // `duration` seconds. Empty at the end of the data. Throws Error: kDemux, kMedia (the reading was ended, see above).
@@ -93,10 +88,20 @@ class Demuxer {
   void demux_window(Packets& into, SoundUse use);
   void demux_sound(Packets& into, TimeWindow window, SoundUse use);
   void demux_sound_from_start(Packets& into, TimeWindow window);
-  template <class Try>
-  void seek_and_try(int index, double target, Try&& try_from);
+  // Seeks to the target, then ever further back, then to the start, until `try_from(from_start)` is true.
+  void seek_and_try(int index, double target, const std::function<bool(bool)>& try_from);
+  // Reads packets of the selected stream until there are no more, or until `offer` says that there are enough; false then.
+  bool read_until(Packets& into, bool from_start, const std::function<bool(av::PacketPtr)>& offer);
+  // Reads packets of the selected stream until the collector has enough; false if they began too late for it.
   template <class Collector>
-  bool collect(Collector& collector, Packets& into, bool from_start);
+  bool collect(Collector& collector, Packets& into, bool from_start) {
+    read_until(into, from_start, [&](av::PacketPtr packet) { return collector.offer(std::move(packet)); });
+    if (collector.began_too_late()) {
+      return false;
+    }
+    into.packets = collector.finish();
+    return true;
+  }
 
   void go_to_start();
   void stop_reading() noexcept;
@@ -116,7 +121,7 @@ class Demuxer {
   // Incremental reading, and how often one was started or ended.
   std::optional<ChunkReader> reading_;
   int round_ = 0;
-  std::set<int> started_;  // streams whose first packet was read
+  std::set<int> started_;            // streams whose first packet was read
   bool is_at_end_ = false;           // the last reading of packets came to the end
   std::int64_t last_position_ = -1;  // in the file, of the last packet that it read
 };
