@@ -16,8 +16,6 @@ import re
 from typing import NamedTuple
 from urllib.parse import quote, unquote, unquote_to_bytes
 
-__all__ = ["Address", "is_plain", "is_url", "local_path", "parse_address", "redacted", "root_of", "url_of", "web_url"]
-
 # A scheme, or several chained by fsspec: simplecache::s3://bucket/x.
 _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]*://")
 # What expands: braces and wildcards.

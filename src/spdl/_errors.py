@@ -9,24 +9,6 @@ from typing import Any
 
 from spdl._reports import name_of, text_of
 
-__all__ = [
-    "FailureLimitError",
-    "InternalError",
-    "InvalidOpError",
-    "NoSuccessError",
-    "PipelineError",
-    "PipelineFailure",
-    "PipelineStateError",
-    "PipelineStructureError",
-    "RemoteOpError",
-    "StageTimeoutError",
-    "StallError",
-    "UnsupportedPythonError",
-    "WorkerDiedError",
-    "WorkerError",
-    "WorkerTimeoutError",
-]
-
 
 def _rebuild(cls: type[BaseException], args: tuple[Any, ...]) -> BaseException:
     """Make an exception without calling ``__init__``: its keyword arguments are restored as state."""

@@ -11,8 +11,6 @@ import sys
 import threading
 from types import ModuleType
 
-__all__ = ["load_extension"]
-
 
 def load_extension(name: str) -> ModuleType:
     """Import an extension by its full name. If a signal handler raises during that, re-raise it after loading.

@@ -14,8 +14,6 @@ from typing import Final, Literal, TypeAlias
 
 from spdl._reports import log, name_of, printable, text_of
 
-__all__ = ["describe_error", "is_compact_log", "log_failed", "raised_at", "set_compact_log"]
-
 _VARIABLE = "SPDL_PIPELINE_COMPACT_LOG"
 
 

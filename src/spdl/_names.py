@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-__all__ = ["lazy_names", "unknown_name"]
-
 #: The packages to search for public names, in this order.
 _PACKAGES: Final = ("pipeline", "io", "source", "dataloader", "resume", "metrics", "remote", "ray")
 #: Names in other libraries for things that we have, and names that mean something else in other packages.

@@ -10,17 +10,6 @@ import math
 import operator
 from typing import Final
 
-__all__ = [
-    "as_finite",
-    "as_float",
-    "as_int",
-    "as_interval",
-    "as_positive_int",
-    "as_seconds",
-    "as_timeout",
-    "int_or_none",
-]
-
 #: Upper bound of timeouts, in seconds (about 30 years): the operating system's waits do not accept more.
 _LONGEST: Final = 1e9
 

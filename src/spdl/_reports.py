@@ -25,24 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-__all__ = [
-    "add_note",
-    "attempts_of",
-    "cause_of",
-    "clean",
-    "describe_exception",
-    "frames_of_threads",
-    "log",
-    "name_of",
-    "note_attempts",
-    "notes_of",
-    "printable",
-    "short_repr",
-    "shown",
-    "text_of",
-    "traceback_of",
-]
-
 #: Maximum number of notes on an exception. The same object may be raised many times.
 _MOST_NOTES: Final = 64
 

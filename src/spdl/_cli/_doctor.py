@@ -24,8 +24,6 @@ from spdl._cli._exits import ExitCode
 if TYPE_CHECKING:
     SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # argparse has no public name for it
 
-__all__ = ["add_parser", "as_text", "doctor", "examine"]
-
 T = TypeVar("T")
 
 EPILOG = """\

@@ -2,8 +2,6 @@
 
 from enum import IntEnum
 
-__all__ = ["CommandError", "ExitCode"]
-
 
 class ExitCode(IntEnum):
     """Exit codes of ``spdl``. Scripts depend on the numbers: their meaning never changes."""

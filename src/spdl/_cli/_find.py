@@ -11,8 +11,6 @@ from spdl._cli._exits import CommandError, ExitCode
 from spdl.remote import RemoteError, RemoteNotFoundError, RemoteStore
 from spdl.source._find import expand_names
 
-__all__ = ["Found", "find_images"]
-
 LOADABLE = frozenset(
     {
         ".jpg",

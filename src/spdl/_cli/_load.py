@@ -21,8 +21,6 @@ from spdl._cli._report import FailedFile, Outcome, as_json, as_text, one_line
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
 from spdl.pipeline.defs import Aggregator
 
-__all__ = ["load"]
-
 
 @dataclass(frozen=True, slots=True)
 class Batch:

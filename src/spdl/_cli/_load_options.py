@@ -11,8 +11,6 @@ from spdl._addresses import is_url, local_path
 if TYPE_CHECKING:
     SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # argparse has no public name for it
 
-__all__ = ["LoadOptions", "add_parser"]
-
 PIX_FMTS = ("rgb24", "bgr24", "gray")
 
 EPILOG = """\

@@ -8,8 +8,6 @@ from spdl import __version__
 from spdl._cli import _doctor, _load_options, _quarantine, _stats_report, _watch
 from spdl._cli._exits import CommandError, ExitCode
 
-__all__ = ["main"]
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (see :class:`ExitCode`).

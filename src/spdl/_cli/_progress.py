@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TextIO
 
-__all__ = ["Counts", "Progress"]
-
 _ON_TERMINAL = 0.1  # s between two updates: looks live at negligible cost
 _ELSEWHERE = 10.0  # s between two lines in a log
 

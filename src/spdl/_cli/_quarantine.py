@@ -11,8 +11,6 @@ from typing import Any
 from spdl._cli._exits import CommandError, ExitCode
 from spdl._reports import printable, text_of
 
-__all__ = ["add_parser", "quarantine"]
-
 #: Width of the table, in columns.
 _WIDTH = 100
 

@@ -12,8 +12,6 @@ from spdl._cli._progress import Counts
 from spdl._reports import printable
 from spdl.pipeline import PipelineStats, StageStats
 
-__all__ = ["FailedFile", "Outcome", "as_json", "as_text", "one_line", "verdict"]
-
 _FEW = 10  # batches; with fewer, start-up dominates the measurement
 _NAMED = 5  # number of failed files in the text; --json lists all
 _STATUS = {

@@ -8,8 +8,6 @@ from spdl._cli._exits import CommandError, ExitCode
 if TYPE_CHECKING:
     SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # argparse has no public name for it
 
-__all__ = ["add_parser", "report"]
-
 EPILOG = """\
 A program saves its statistics with one line, at its end or at any time while the pipeline runs:
 

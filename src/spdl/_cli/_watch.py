@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 #: Statistics by host (``None``: this host), pid and pipeline number.
 Shown: TypeAlias = "dict[tuple[str | None, int, int], PipelineStats]"
 
-__all__ = ["add_parsers", "ask_all", "screen", "watch"]
-
 _HOW = """\
 The process must have been started with SPDL_MONITOR=1 in its environment, or must have called pipeline.monitor().
 Processes of other users cannot be inspected. The process itself is not changed.

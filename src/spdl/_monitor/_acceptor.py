@@ -15,8 +15,6 @@ from contextlib import suppress
 from time import monotonic
 from typing import Final
 
-__all__ = ["Acceptor"]
-
 #: Seconds for which the socket is left alone if there is nothing to take a connection with.
 PAUSE: Final = 1.0
 #: What ``accept`` reports if the system lacks something. All other errors are about one connection, which is gone.

@@ -13,8 +13,6 @@ from typing import Any, Final
 from ._peers import is_same_user
 from ._places import MonitorError, pids
 
-__all__ = ["Connection", "connect", "living"]
-
 _TIMEOUT: Final = 10.0  # limit for an answer in seconds: a dump asks child processes
 _PAUSE: Final = 0.01  # seconds between two attempts to connect
 _HOW: Final = (

@@ -5,8 +5,6 @@ import socket
 import struct
 import sys
 
-__all__ = ["is_same_user", "user_of"]
-
 # macOS and the BSDs: SOL_LOCAL, LOCAL_PEERCRED and ``struct xucred`` of <sys/un.h> and <sys/ucred.h>.
 _SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED_SIZE = 0, 1, 76
 

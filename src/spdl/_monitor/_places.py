@@ -7,9 +7,6 @@ import sys
 import tempfile
 from typing import Final
 
-__all__ = ["MonitorError", "folders", "make_folder", "own_folder", "pids", "socket_of"]
-
-
 #: Longest path of a socket, in bytes: ``sun_path`` of unix(7), without the NUL at its end.
 _LONGEST: Final = 107 if sys.platform == "linux" else 103
 

@@ -24,8 +24,6 @@ from ._acceptor import Acceptor
 from ._peers import is_same_user
 from ._places import MonitorError, make_folder, socket_of
 
-__all__ = ["Server"]
-
 _LOG = logging.getLogger("spdl.monitor")
 
 _LONGEST_REQUEST: Final = 64  # bytes

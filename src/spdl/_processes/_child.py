@@ -30,8 +30,6 @@ from ._protocol import AnyChild, Phase
 from ._template import ForkedProcess, Template, TemplateGone
 from ._transport import Frame, Link, link_pair, wait_readable
 
-__all__ = ["Child", "living_children", "stop_all", "wait_any", "wait_deaths"]
-
 _ADVICE: Final = "Use a function of a module, or functools.partial"
 #: How long to wait for the exit code once the connection has ended: under load it takes seconds.
 _CODE_TIMEOUT: Final = 10.0

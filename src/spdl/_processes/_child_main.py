@@ -29,8 +29,6 @@ from ._unpicklable import find_unpicklable
 if TYPE_CHECKING:
     from ._transport import LinkEnd
 
-__all__ = ["Call", "UnpicklableError", "run"]
-
 #: Seconds until the child ends after the parent has ended or has closed the connection.
 GRACE: Final = 1.0
 

@@ -14,8 +14,6 @@ import weakref
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, Protocol
 
-__all__ = ["ELSEWHERE", "OwnerElsewhere", "WorkerElsewhere", "pid_space"]
-
 _LOG = logging.getLogger("spdl.pipeline")
 #: Time limit in seconds for the answers of all workers together.
 _TIMEOUT: Final = 2.0

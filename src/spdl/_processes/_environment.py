@@ -11,8 +11,6 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Environment", "Renewed", "change_environment", "change_environment_by"]
-
 
 class Environment:
     """The environment that another process has, as far as this one knows.

@@ -14,8 +14,6 @@ import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["can_import_main", "check_importable", "guard_note", "without_lost_main"]
-
 
 def can_import_main() -> bool:
     """False at a prompt, in a notebook, and for ``python -c`` and programs read from stdin."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["preload", "to_preload"]
-
 #: Modules that every child imports, and those that packages have added.
 _modules = ["spdl._processes._preloaded", "spdl._processes._child_main"]
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["AnyChild", "Phase"]
-
 
 class AnyChild(IntEnum):
     """Reserved kinds of messages."""

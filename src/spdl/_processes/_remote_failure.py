@@ -11,8 +11,6 @@ from typing import NamedTuple
 from spdl._errors import WorkerDiedError, WorkerError
 from spdl._reports import add_note, attempts_of, cause_of, name_of, shown, text_of
 
-__all__ = ["RemoteFailure"]
-
 #: A longer message or traceback is cut in the middle: some contain all of their data.
 _MOST_CHARACTERS = 100_000
 _NOWHERE = "?:0:?"

@@ -12,8 +12,6 @@ from typing import Any
 from ._remote_failure import RemoteFailure
 from ._transport import Connection, Link, Message
 
-__all__ = ["await_end", "failure_of", "serve_requests"]
-
 
 def serve_requests(link: Connection, handlers: Mapping[int, Callable[[Message], object]]) -> None:
     """Pass each message to the handler of its kind, one after the other, until the other end closes or dies.

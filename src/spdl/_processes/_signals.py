@@ -19,8 +19,6 @@ from contextlib import contextmanager
 from multiprocessing import process, util
 from typing import Any, Final
 
-__all__ = ["ignore_signals", "ignore_signals_in_server", "signals_held"]
-
 _NAMES: Final = "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"
 _SIGNALS: Final = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 _CAN_HOLD: Final = hasattr(signal, "pthread_sigmask")

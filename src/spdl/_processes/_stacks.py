@@ -16,8 +16,6 @@ from contextlib import suppress
 from time import monotonic
 from typing import BinaryIO, Final
 
-__all__ = ["STACK_SIGNAL", "offer_stacks", "stacks_of", "stacks_of_all", "tidy"]
-
 #: The signal that makes a process write its stacks. Ops hardly ever use this one.
 STACK_SIGNAL: Final[int | None] = getattr(signal, "SIGRTMAX", getattr(signal, "SIGUSR2", None))
 _NAME: Final = "spdl-stacks"

@@ -21,20 +21,6 @@ from ._main_module import without_lost_main
 from ._preload import to_preload
 from ._signals import signals_held
 
-__all__ = [
-    "ForkServerGone",
-    "context_of",
-    "environment",
-    "forget",
-    "fork_advice",
-    "is_threaded",
-    "launch",
-    "lock",
-    "may_fork",
-    "start",
-    "warm_up",
-]
-
 #: The fork server also imports these if this process uses them, because children probably use them too.
 _LARGE: Final = "numpy", "torch"
 #: A start opens about this many descriptors. If they run out half way, ``multiprocessing`` leaves some open.

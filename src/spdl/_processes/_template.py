@@ -29,8 +29,6 @@ from ._start import forget
 from ._template_main import FORK, HEADER, IMPORT, MOST_DESCRIPTORS, REPLY, Passed, serve
 from ._transport import wait_readable
 
-__all__ = ["ForkedProcess", "Template", "TemplateGone", "find_template", "kept"]
-
 _IS_SUPPORTED: Final = sys.platform == "linux"
 #: Time limit in seconds for importing modules; after that, workers are started without a template.
 _LONGEST: Final = 120.0

@@ -28,8 +28,6 @@ from typing import Any, Final, NamedTuple
 from ._signals import signals_held
 from ._transport import Link
 
-__all__ = ["FORK", "HEADER", "IMPORT", "MOST_DESCRIPTORS", "REPLY", "Passed", "serve"]
-
 #: Kind of request, number of descriptors, bytes of data.
 HEADER: Final = struct.Struct("<BIQ")
 #: Reply to a fork: the process id, or a negated error number. Reply to an import: see ``_import``.

@@ -6,8 +6,6 @@ import pickle
 from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["find_unpicklable"]
-
 
 def find_unpicklable(
     parts: Iterable[tuple[str, Any]],

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
 
-__all__ = ["Rng"]
-
 
 class Rng:
     """Random numbers for one item in one stage: the same wherever and whenever the op runs for it.

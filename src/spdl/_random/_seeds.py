@@ -18,8 +18,6 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ._splitmix import MASK, STEP, absorb, mix, words_of
 
-__all__ = ["ItemPart", "ItemPlace", "ItemPosition", "RngKey", "StageSeeds", "key_of"]
-
 #: Constants that separate parts, aggregates and positions: the first digits of pi, as words.
 _PART: Final = 0x243F6A8885A308D3
 _JOIN: Final = 0x13198A2E03707344

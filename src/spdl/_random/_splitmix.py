@@ -7,8 +7,6 @@ of them.
 
 from typing import Final
 
-__all__ = ["MASK", "STEP", "absorb", "mix", "words_of"]
-
 MASK: Final = 2**64 - 1
 #: The increment of the generator.
 STEP: Final = 0x9E3779B97F4A7C15

@@ -9,8 +9,6 @@ from spdl._numbers import int_or_none
 from spdl._reports import add_note, shown
 from spdl.pipeline.defs import Aggregator, Op, Pipe
 
-__all__ = ["check_source", "copy_of", "epoch_of", "is_generator", "takes_rng"]
-
 
 def check_source(source: object) -> None:
     if isinstance(source, Iterator) and not callable(getattr(source, "load_state_dict", None)):

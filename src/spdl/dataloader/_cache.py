@@ -8,8 +8,6 @@ from spdl.pipeline import cache_iterator
 from spdl.resume._document import decode, encode
 from spdl.resume._errors import ResumeError
 
-__all__ = ["CacheDataLoader"]
-
 T = TypeVar("T")
 
 

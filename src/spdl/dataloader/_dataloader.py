@@ -47,9 +47,6 @@ if TYPE_CHECKING:
         V,
     )  # fmt: skip
 
-__all__ = ["DataLoader"]
-
-
 Source = TypeVar("Source")
 Output = TypeVar("Output")
 

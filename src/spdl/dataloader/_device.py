@@ -13,8 +13,6 @@ from ._prefetching import Movers, PrefetchingIterator
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["DeviceLoader", "prefetch_to_device"]
-
 T = TypeVar("T")
 
 _ACTION = "prefetch batches"

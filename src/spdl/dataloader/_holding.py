@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["Holding", "hold"]
-
 
 @runtime_checkable
 class Holding(Protocol):

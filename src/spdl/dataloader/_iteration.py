@@ -9,8 +9,6 @@ from spdl.pipeline import Pipeline, PipelineFailure, PipelineStats
 
 from ._holding import Holding, hold
 
-__all__ = ["Iteration", "ResumableIteration"]
-
 _LOG = logging.getLogger("spdl.dataloader")
 
 Output = TypeVar("Output")

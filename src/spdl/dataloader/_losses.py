@@ -6,8 +6,6 @@ from typing import Any
 
 from spdl._reports import log, text_of
 
-__all__ = ["Losses"]
-
 _LOG = logging.getLogger("spdl.dataloader")
 
 

@@ -27,8 +27,6 @@ from spdl.io._devices._staging import Moved, Mover, Staging, record_use
 
 from ._holding import Holding, hold
 
-__all__ = ["Movers", "PrefetchingIterator"]
-
 _LOG = logging.getLogger("spdl.dataloader")
 
 T = TypeVar("T")

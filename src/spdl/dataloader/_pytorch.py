@@ -43,8 +43,6 @@ else:
     # For type checkers, the loader has these attributes. It is not a dataclass, because trainers take those apart.
     _Attributes = object
 
-__all__ = ["PyTorchDataLoader", "get_pytorch_dataloader"]
-
 _LOG = logging.getLogger("spdl.dataloader")
 
 T = TypeVar("T")

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from ._pytorch import PyTorchDataLoader
     from ._torch._tolerance import Tolerance
 
-__all__ = ["Epoch"]
-
 T = TypeVar("T")
 
 

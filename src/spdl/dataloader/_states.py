@@ -10,8 +10,6 @@ from spdl.pipeline import Pipeline
 from spdl.pipeline._epochs import set_rng_epoch
 from spdl.resume._document import KEY
 
-__all__ = ["LoaderStates"]
-
 
 class Loader(Protocol):
     """The methods of a loader that its states need."""

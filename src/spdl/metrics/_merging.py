@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from os import PathLike, fspath
 from typing import Any
 
-__all__ = ["merge_traces"]
-
 
 def merge_traces(paths: Iterable[str | PathLike[str]], path: str | PathLike[str]) -> int:
     """Merge several traces into one file with a common timeline.

@@ -9,8 +9,6 @@ from spdl.pipeline import PipelineStats, StageStats
 
 from ._reading import import_extra, read_all
 
-__all__ = ["opentelemetry"]
-
 
 def opentelemetry(meter: Any) -> None:
     """Add the metrics of all pipelines of this process to a meter of OpenTelemetry.

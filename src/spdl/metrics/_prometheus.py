@@ -14,8 +14,6 @@ from spdl.pipeline import PipelineStats, StageStats
 
 from ._reading import import_extra, read_all
 
-__all__ = ["PrometheusExporter", "prometheus"]
-
 DEFAULT_PORT: Final = 9432
 _STAGE: Final = ("pipeline", "stage_id", "stage")
 

@@ -8,8 +8,6 @@ from types import ModuleType
 from spdl.pipeline import PipelineStateError, PipelineStats
 from spdl.pipeline._live import LIVE
 
-__all__ = ["import_extra", "read_all"]
-
 
 def read_all() -> Iterator[tuple[int, PipelineStats]]:
     """Yield the number and the statistics of each pipeline that was started in this process and still exists."""

@@ -9,8 +9,6 @@ from typing import Any
 
 from spdl.pipeline._observe._html import page
 
-__all__ = ["write_report"]
-
 
 def write_report(paths: Iterable[str | PathLike[str]], path: str | PathLike[str]) -> None:
     """Write one HTML page about the pipelines of several files, such as those of all ranks. ``spdl report`` does it.

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from ._quarantine import FailureEvent
     from .defs import SourceConfig
 
-__all__ = ["BuildOptions", "assemble"]
-
 _LOG = logging.getLogger("spdl.pipeline")
 
 U = TypeVar("U")

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ._quarantine import FailureEvent
     from .defs import Region
 
-__all__ = ["build_pipeline"]
-
 # A process that builds pipelines probably starts children that need the engine too, and importing it takes longer than
 # starting a process.
 preload("spdl.pipeline._remote._preloaded_engine")

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._pipeline import Pipeline
     from spdl.pipeline._quarantine import FailureEvent
 
-__all__ = ["PipelineBuilder"]
-
 T = TypeVar("T", covariant=True)
 U = TypeVar("U", covariant=True)
 S = TypeVar("S")

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator
 from itertools import cycle, islice
 from typing import TypeVar
 
-__all__ = ["cache_iterator"]
-
 T = TypeVar("T")
 
 

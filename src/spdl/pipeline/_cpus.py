@@ -8,8 +8,6 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["CpuQuota", "cpu_limit", "limit_with", "read_quota", "usable_cpus"]
-
 
 class CpuQuota(NamedTuple):
     """The lowest quota of the control groups that this process is in, and how often that quota was used up."""

@@ -10,8 +10,6 @@ from ._engine._stages import SourceNode
 if TYPE_CHECKING:
     from ._pipeline import Pipeline
 
-__all__ = ["continue_epochs", "rng_epoch_of", "set_rng_epoch"]
-
 
 def rng_epoch_of(pipeline: Pipeline[Any]) -> int | None:
     """Return the epoch that ``set_rng_epoch`` set, here or in a loaded state. ``None``: the sources set it."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ._pipeline import Pipeline
     from ._provenance._origin import BatchOrigin
 
-__all__ = ["PipelineAsyncIterator", "PipelineIterator", "iterate_with_origins", "keep_origins"]
-
 T = TypeVar("T")
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline.defs import MaxFailures
 
-__all__ = ["Limit", "RateLimit"]
-
 #: Minimum number of calls before a share of all calls is checked.
 _MIN_CALLS_FOR_SHARE = 100
 

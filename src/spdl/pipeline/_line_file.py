@@ -21,8 +21,6 @@ import threading
 import time
 from typing import Final
 
-__all__ = ["LineFile"]
-
 _MODE: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
 #: A write of another process has ended or made progress after this many seconds.
 _SETTLED_AFTER: Final = 0.02

@@ -5,8 +5,6 @@ from __future__ import annotations
 import weakref
 from typing import Any, Final
 
-__all__ = ["LIVE"]
-
 
 class _LivePipelines:
     """All ``Pipeline`` objects. Takes no lock: each access is one operation of a dictionary.

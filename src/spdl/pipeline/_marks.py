@@ -3,8 +3,6 @@
 from enum import Enum
 from typing import Final
 
-__all__ = ["EOF", "EPOCH_END", "Mark", "is_eof", "is_epoch_end"]
-
 
 class Mark(Enum):
     """A mark in a queue. Members stay singletons when pickled or copied."""

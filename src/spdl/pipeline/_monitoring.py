@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from ._observe._dump import Moment
     from ._observe._verdict import Verdict
 
-__all__ = ["VIEWS", "Monitor", "dump_text", "monitor", "monitor_for_ever"]
-
 _LOG = logging.getLogger("spdl.monitor")
 #: Versions of the answers, for readers of another release.
 _VERSION = 1

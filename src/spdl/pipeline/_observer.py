@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ._observe._terms import User
     from ._observe._verdict import Verdict
 
-__all__ = ["MEASURED_AFTER", "Observer", "judged"]
-
 #: A pipeline is measured from so many seconds after its start on, if its reader waits. Shorter runs have no verdict.
 MEASURED_AFTER = 0.25
 #: Statistics reuse a reading of CPU times and samples for so many seconds.

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from ._provenance._origin import BatchOrigin
     from ._resume._state import Resuming
 
-__all__ = ["Pipeline"]
-
 _LOG = logging.getLogger("spdl.pipeline")
 
 T = TypeVar("T")

@@ -2,8 +2,6 @@
 
 import threading
 
-__all__ = ["PIPELINE_IDS"]
-
 
 class _PipelineIds:
     """Process-wide counter: the numbers distinguish pipelines in the log of a process."""

@@ -14,8 +14,6 @@ from ._info import StageInfo
 if TYPE_CHECKING:
     from ._engine import Engine
 
-__all__ = ["resize"]
-
 
 def resize(engine: Engine, num_workers: int, stage: StageInfo | str | None, *, was_stopped: bool) -> None:
     """See ``Pipeline.resize``. ``was_stopped``: by the user."""

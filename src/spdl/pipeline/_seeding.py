@@ -18,8 +18,6 @@ from .defs import (
     split_regions,
 )
 
-__all__ = ["check_known", "check_seeded", "first_mixing"]
-
 
 def check_seeded(config: PipelineConfig[Any]) -> None:
     """Check that the random numbers of every stage with ``rng`` are well defined.

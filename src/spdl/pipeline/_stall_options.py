@@ -2,8 +2,6 @@
 
 from spdl._numbers import as_timeout
 
-__all__ = ["check_stall_options"]
-
 
 def check_stall_options(seconds: object, action: object) -> None:
     """Raise ``TypeError`` or ``ValueError`` if one of these arguments is not accepted."""

@@ -14,8 +14,6 @@ from ._observe._snapshot import stats_of
 if TYPE_CHECKING:
     from ._engine import Engine
 
-__all__ = ["moment_of", "watch_stalls"]
-
 #: Without the native watchdog: of the time between two checks, at most this many seconds count.
 _LONGEST = 1.0
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from ._engine import Engine
     from ._engine._node import Node
 
-__all__ = ["BASE_PERIOD", "traced"]
-
 _LOG = logging.getLogger("spdl.pipeline")
 
 #: Seconds between two zero points of the trace time, as in libkineto.

@@ -23,8 +23,6 @@ from ._messages import ArrivedMessage, PayloadEncoder, Place, Wire, to_wire
 if TYPE_CHECKING:
     from spdl.pipeline._remote._region_main import RegionSpec
 
-__all__ = ["RegionActor"]
-
 
 class _Connection(PayloadEncoder):
     """The actor's end of the connection through Ray. See ``spdl._processes._transport.Connection``."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from ._workers import RayWorkers
 
-__all__ = ["RayActors"]
-
 #: Default timeout in seconds: adding a node to a cluster takes minutes.
 DEFAULT_START_TIMEOUT: Final = 300.0
 

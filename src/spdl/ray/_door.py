@@ -27,8 +27,6 @@ from spdl._monitor._peers import is_same_user
 from spdl._processes._transport import Link, link_pair
 from spdl._processes._transport._passing import receive_end, send_end
 
-__all__ = ["Door", "DoorAddress", "enter", "open_door"]
-
 #: The key, the number of the actor, its generation, its pid.
 _HELLO: Final = struct.Struct("<32sIII")
 _CREDENTIALS: Final = struct.Struct("3i")  # process, user, group

@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["import_ray"]
-
 
 def import_ray() -> Any:
     """Return the module ``ray``.

@@ -14,8 +14,6 @@ from spdl._reports import frames_of_threads
 from ._library import import_ray
 from ._messages import Place
 
-__all__ = ["GROUP", "Looking", "show"]
-
 #: The concurrency group of the actors' calls.
 GROUP: Final = "look"
 

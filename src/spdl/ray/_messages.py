@@ -13,8 +13,6 @@ from typing import Any, NamedTuple, TypeAlias
 from spdl._processes._transport import NOTHING, Encoded
 from spdl._processes._transport._pickling import Encoder, Form, contained, decode
 
-__all__ = ["ArrivedMessage", "PayloadEncoder", "Place", "Wire", "to_wire"]
-
 #: For each message: kind, number, form, head, number of deep buffers, buffers.
 Wire: TypeAlias = "list[tuple[int, int, int, bytes, int, list[Any]]]"
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from spdl._numbers import as_int
 
-__all__ = ["RaySource"]
-
 
 class RaySource:
     """The rows or batches of a Ray Dataset as a source of a pipeline. Each iteration is one epoch of the data.

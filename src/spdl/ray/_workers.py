@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from ._actors import RayActors
 
-__all__ = ["RayWorkers"]
-
 _LOG: Final = logging.getLogger("spdl.pipeline")
 _GROUPS: Final = {"in": 1, "out": 1, GROUP: 1}
 #: How long a listening thread may take to notice that its actor was killed, in seconds.

@@ -11,8 +11,6 @@ from spdl._reports import log
 
 from ._errors import RemoteError, RemoteTimeoutError
 
-__all__ = ["Attempts"]
-
 T = TypeVar("T")
 _LG = logging.getLogger("spdl.remote")
 #: After this many seconds of failures, a warning is logged.

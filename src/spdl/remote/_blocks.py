@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from ._store import RemoteStore
 
-__all__ = ["ObjectBlocks", "open_blocks"]
-
 #: Size of the first read. It contains the headers of most containers, and all of a short clip.
 _START = 2 * 1024 * 1024
 #: Objects up to this size are read whole: one more request costs less than many small ones.

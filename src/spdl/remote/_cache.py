@@ -20,8 +20,6 @@ from ._space import Space, foreign_name
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["DiskCache"]
-
 _LG = logging.getLogger("spdl.remote")
 # A file begins with this, then the length of the text that names its content, the text, zeros, and the checksum of the
 # content in the last four bytes before a multiple of _ALIGNMENT: copying from the middle of a cache line takes a tenth

@@ -10,8 +10,6 @@ from ._located import ObjectInfo
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["Client", "Fetched", "NotModified"]
-
 
 class NotModified(Exception):
     """The object still has the version that the request named, so its bytes were not sent."""

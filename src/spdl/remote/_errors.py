@@ -3,19 +3,6 @@
 import errno
 from typing import Any, ClassVar
 
-__all__ = [
-    "RemoteChangedError",
-    "RemoteDeniedError",
-    "RemoteError",
-    "RemoteNotFoundError",
-    "RemoteOfflineError",
-    "RemotePackageError",
-    "RemoteRangeError",
-    "RemoteThrottledError",
-    "RemoteTimeoutError",
-    "RemoteUnavailableError",
-]
-
 
 def _restore(cls: type["RemoteError"], args: tuple[Any, ...], state: dict[str, Any]) -> "RemoteError":
     error = cls(*args)

@@ -15,8 +15,6 @@ from ._located import ObjectInfo
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["FileClient"]
-
 #: Bytes per read of a whole file.
 _CHUNK = 1 << 20
 

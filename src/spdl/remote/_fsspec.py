@@ -20,8 +20,6 @@ from ._located import ObjectInfo
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["FsspecClient"]
-
 # In this order: the first match counts.
 _KINDS: tuple[tuple[type[Exception], type[RemoteError]], ...] = (
     (FileNotFoundError, RemoteNotFoundError),

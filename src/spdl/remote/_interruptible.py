@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 
 from ._errors import RemoteTimeoutError
 
-__all__ = ["Abandoned", "Interruptible"]
-
 T = TypeVar("T")
 
 #: Limit of a request that cannot be abandoned, in seconds.

@@ -16,8 +16,6 @@ from typing import Any
 
 from ._errors import RemotePackageError
 
-__all__ = ["import_obstore", "load_obstore"]
-
 # Modules by the process that loaded them. A parent's modules stay: freeing their stores could need their threads.
 _LOADED: dict[int, Any] = {}
 

@@ -24,8 +24,6 @@ from spdl._reports import log
 
 from ._located import ObjectInfo
 
-__all__ = ["ask_for_names", "filtered", "report_unnamed", "server_of"]
-
 _LG = logging.getLogger("spdl.remote")
 _VALID = timedelta(minutes=10)
 #: Options that decide about the URL, which is known here.

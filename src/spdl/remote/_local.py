@@ -12,8 +12,6 @@ from urllib.parse import unquote, urlsplit
 
 from ._errors import RemoteError
 
-__all__ = ["LocalFiles"]
-
 
 class LocalFiles:
     """The files below the root of a ``file`` URL."""

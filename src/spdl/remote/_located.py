@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Located", "ObjectInfo", "Part"]
-
 
 class Part(Protocol):
     """Any object with the attributes of ``Located``."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from ._blocks import ObjectBlocks
 
-__all__ = ["RemoteObject"]
-
 
 @dataclass(frozen=True, slots=True)
 class RemoteObject:

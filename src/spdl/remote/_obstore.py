@@ -25,8 +25,6 @@ from ._retry_after import ask_retry_after
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["ObstoreClient"]
-
 # Inside the class, `list` is a method.
 _Infos: TypeAlias = list[ObjectInfo]
 #: Longer than any request.

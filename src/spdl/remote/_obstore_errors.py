@@ -13,8 +13,6 @@ from ._errors import (
     RemoteUnavailableError,
 )
 
-__all__ = ["ADVICE", "kind_of", "raise_unless_failure", "short"]
-
 _STATUS = re.compile(r"status code: (\d{3})")
 ADVICE = {
     RemoteNotFoundError: "check the path",

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from ._cache import DiskCache
 
-__all__ = ["OfflineClient", "find_listing"]
-
 
 class OfflineClient:
     """Answers from a cache. Versions are those of the last run with network.

@@ -4,8 +4,6 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["divide_options"]
-
 #: Options of obstore's HTTP client (``obstore.store.ClientConfig``). Among those of a store, they end as a Rust panic.
 _OF_CLIENT = frozenset(
     (

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 
 from ._located import ObjectInfo
 
-__all__ = ["compile_pattern", "fixed_prefix", "matching"]
-
 _SPECIAL = re.compile(r"[*?\[]")
 # A special character that stands for itself, as glob.escape writes it.
 _ESCAPED = re.compile(r"\[([*?\[])\]")

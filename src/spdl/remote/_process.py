@@ -7,8 +7,6 @@ tenth of its time. A forked child runs the hook below before any other code.
 import os
 import threading
 
-__all__ = ["CURRENT"]
-
 
 class _Process:
     """The current process.

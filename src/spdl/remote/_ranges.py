@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Span", "coalesce"]
-
 
 @dataclass(slots=True)
 class Span:

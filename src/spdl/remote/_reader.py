@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from ._store import RemoteStore
 
-__all__ = ["open_reader", "open_stream", "read_whole"]
-
 #: Bytes of the buffer from which small reads of a stream are served.
 _BUFFER = 1 << 20
 #: Bytes per request: small enough for random access, large enough for sequential reading.

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from ._located import ObjectInfo
 
-__all__ = ["as_listing", "listing_name", "parse_listing", "updated"]
-
 # Of a name that no object has.
 _MARK = "\0list\0"
 

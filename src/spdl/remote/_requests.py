@@ -13,8 +13,6 @@ from ._process import CURRENT
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["PART", "Requests"]
-
 T = TypeVar("T")
 
 #: Most bytes per request, so that each ends within its time limit.

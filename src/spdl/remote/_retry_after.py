@@ -6,8 +6,6 @@ import urllib.error
 import urllib.request
 from email.utils import parsedate_to_datetime
 
-__all__ = ["ask_retry_after", "parse_retry_after"]
-
 _BUSY = (429, 503)
 #: Limit for the answer, in seconds.
 _PATIENCE = 5.0

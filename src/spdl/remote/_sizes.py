@@ -5,8 +5,6 @@ from fractions import Fraction
 
 from spdl._numbers import int_or_none
 
-__all__ = ["as_num_bytes"]
-
 _UNITS = {"": 1, "B": 1}
 _UNITS |= {f"{prefix}B": 1000**power for power, prefix in enumerate(("k", "M", "G", "T", "P"), 1)}
 _UNITS |= {f"{prefix}iB": 1024**power for power, prefix in enumerate(("K", "M", "G", "T", "P"), 1)}

@@ -24,8 +24,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Reserved", "Space", "foreign_name"]
-
 #: Files occupy whole blocks of the file system.
 _BLOCK = 4096
 #: The largest share of the limit that is filled after an eviction, so that folders are rarely listed.

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from ._cache import DiskCache
 
-__all__ = ["RemoteStore"]
-
 T = TypeVar("T")
 # Inside the class, `list` is a method.
 Infos: TypeAlias = list[ObjectInfo]

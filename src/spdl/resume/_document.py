@@ -19,8 +19,6 @@ from typing import Any, Final
 from ._errors import ResumeError
 from ._ranges import RangeChain, Ranges
 
-__all__ = ["KEY", "VERSION", "decode", "describe_difference", "encode"]
-
 #: The version of the documents written here. Others are refused.
 VERSION: Final = 1
 #: The only key of a state.

@@ -27,8 +27,6 @@ from ._document import describe_difference
 from ._errors import ResumeError
 from ._ranges import RangeChain, Ranges
 
-__all__ = ["combine", "document_for", "issue_order", "unconsumed"]
-
 Document = dict[str, Any]
 
 #: How many epochs may have remaining positions at the same time. Ranks at the same step have two.

@@ -1,7 +1,5 @@
 """The error of ``spdl.resume``. Imports no other module of the package."""
 
-__all__ = ["ResumeError"]
-
 
 class ResumeError(ValueError):
     """A state cannot be loaded, saved or combined. The attempt has changed nothing.

@@ -16,8 +16,6 @@ from typing import Any, Final
 
 from ._errors import ResumeError
 
-__all__ = ["load", "save"]
-
 _FORMAT: Final = "spdl.resume"
 _VERSION: Final = 1
 #: A longer first line is not a header. Headers have about 80 bytes.

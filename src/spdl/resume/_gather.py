@@ -10,8 +10,6 @@ from ._document import decode, encode
 from ._elastic import combine
 from ._errors import ResumeError
 
-__all__ = ["gather"]
-
 
 def gather(state: Mapping[str, Any] | Sequence[Mapping[str, Any]], /, *, group: Any = None) -> dict[str, str]:
     """Merge the states of all ranks into one, the same on each rank. Any number of ranks can load it.

@@ -14,8 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain
 from typing import Any, Final, SupportsIndex, TypeAlias, overload
 
-__all__ = ["RangeChain", "Ranges", "RangesJson", "numbers_to_json"]
-
 #: The result of ``Ranges.to_json``.
 RangesJson: TypeAlias = list[int | list[int]]
 

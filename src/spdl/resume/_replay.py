@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from spdl.pipeline import PipelineBuilder
     from spdl.pipeline.defs import PipelineConfig
 
-__all__ = ["replay"]
-
 T = TypeVar("T")
 
 

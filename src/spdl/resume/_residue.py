@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from ._values import pack
 
-__all__ = ["Residue"]
-
 _MISSING: Final = object()
 #: Containers with more elements are compared as one value.
 _MOST: Final = 1000

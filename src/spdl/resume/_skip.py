@@ -13,8 +13,6 @@ from ._elastic import Document, issue_order, unconsumed
 from ._errors import ResumeError
 from ._ranges import Ranges
 
-__all__ = ["skip"]
-
 
 def skip(state: Mapping[str, Any], /, *, batches: range) -> dict[str, str]:
     """Change a state so that some of the next batches are skipped.

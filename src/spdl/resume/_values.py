@@ -11,8 +11,6 @@ from typing import Any
 
 from ._errors import ResumeError
 
-__all__ = ["pack", "unpack"]
-
 
 def pack(value: Any) -> dict[str, Any]:
     """A copy: ``{"state": value}``, or ``{"pickled": text}`` if JSON would change the value: tuples, tensors, NaN.

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 from itertools import product
 
-__all__ = ["expand_braces"]
-
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?")
 

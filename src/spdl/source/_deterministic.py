@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from ._sampler import Sampler
 from ._share import check_size
 
-__all__ = ["DistributedDeterministicSampler"]
-
 
 class DistributedDeterministicSampler(Sampler[int]):
     """The indices ``0 .. n - 1`` in ascending order; each rank gets every ``world_size``-th index.

@@ -7,8 +7,6 @@ from ._arguments import as_int
 from ._protocols import IterableWithShuffle, SizedIterableWithShuffle
 from ._states import Counted, go_on, is_stateful, make_state, read_count, read_integers, read_state
 
-__all__ = ["ShufflingSource", "SizedShufflingSource", "embed_shuffle"]
-
 T = TypeVar("T")
 
 

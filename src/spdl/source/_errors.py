@@ -2,8 +2,6 @@
 
 from typing import Any
 
-__all__ = ["CompressedShardError", "ShardError", "StaleIndexError"]
-
 
 def _rebuild(cls: type["ShardError"], args: tuple[Any, ...], shard: str, offset: int | None) -> "ShardError":
     return cls(*args, shard=shard, offset=offset)

@@ -20,8 +20,6 @@ from ._urls import exists, store_at
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["SHARDS", "as_pattern", "expand_local", "expand_names", "expand_shard", "find_files", "is_folder"]
-
 #: The files of a folder of shards.
 SHARDS: Final = ("*.tar",)
 _WILDCARD: Final = re.compile(r"[*?\[]")

@@ -13,8 +13,6 @@ from spdl._addresses import redacted
 from ._stores import RangeStore
 from ._urls import place_of
 
-__all__ = ["IMAGE_EXTENSIONS", "ImageFolder"]
-
 T = TypeVar("T")
 
 #: Default extensions of images.

@@ -19,8 +19,6 @@ from zlib import crc32
 
 from ._errors import ShardError
 
-__all__ = ["Columns", "as_column", "damaged_index", "decode_index", "encode_index", "open_file"]
-
 _MAGIC: Final = b"SPDLIDX\n"
 _VERSION: Final = 1
 _HEADER: Final = struct.Struct("<8sIIQ")

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["KeyedPermutation"]
-
 _MAX_SIZE = 2**63 - 1
 #: Up to this size, all values are drawn and stored (a few KB). That is exactly uniform and no slower. A cipher whose
 #: halves have fewer than five bits would need more rounds.

@@ -11,8 +11,6 @@ from ._keyed import KeyedPermutation, PermutationSlice
 from ._sampler import ShuffledSampler
 from ._share import check_size
 
-__all__ = ["DistributedKeyedSampler"]
-
 #: Part of the key; it keeps these numbers different from others with the same seed. Digits of pi.
 _REPLACEMENTS: Final = 0x082EFA98EC4E6C89
 

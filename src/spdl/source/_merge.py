@@ -17,8 +17,6 @@ from spdl.resume._errors import ResumeError
 from ._arguments import as_int
 from ._states import Counted, go_on, is_stateful, make_state, read_state
 
-__all__ = ["MergeIterator"]
-
 T = TypeVar("T")
 
 #: Special values of ``stop_after`` in the public interface.

@@ -10,8 +10,6 @@ from ._arguments import as_int
 from ._keyed import KeyedPermutation
 from ._sampler import ShuffledSampler
 
-__all__ = ["MixedPosition", "Mixture", "Order", "Orders"]
-
 T = TypeVar("T")
 
 _MAX_LENGTH = 2**63 - 1

@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import Protocol, TypeVar, runtime_checkable
 
-__all__ = ["IterableWithShuffle", "SizedIterable", "SizedIterableWithShuffle"]
-
 T_co = TypeVar("T_co", covariant=True)
 
 

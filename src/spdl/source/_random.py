@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["DistributedRandomSampler"]
-
 #: Number of indices that are converted at a time.
 _BLOCK: Final = 4096
 

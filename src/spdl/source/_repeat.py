@@ -6,8 +6,6 @@ from typing import Any, TypeVar
 from ._arguments import as_int
 from ._states import Counted, go_on, is_stateful, make_state, read_count, read_integers, read_state
 
-__all__ = ["RepeatIterator", "repeat_source"]
-
 T = TypeVar("T")
 
 

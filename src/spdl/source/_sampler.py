@@ -13,8 +13,6 @@ from ._arguments import as_int
 from ._share import share_of
 from ._states import Counted, make_state, read_count, read_integers, read_state
 
-__all__ = ["Sampler", "ShuffledSampler"]
-
 T = TypeVar("T")
 
 

@@ -2,8 +2,6 @@
 
 from ._arguments import as_int
 
-__all__ = ["check_size", "share_of"]
-
 
 def check_size(n: object) -> int:
     """Get the number of items of a dataset.

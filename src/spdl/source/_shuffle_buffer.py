@@ -12,8 +12,6 @@ from spdl.resume._errors import ResumeError
 from ._arguments import as_int
 from ._states import go_on, is_stateful, make_state, read_count, read_integers, read_state
 
-__all__ = ["ShuffleBuffer"]
-
 T = TypeVar("T")
 
 

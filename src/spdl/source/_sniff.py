@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["SNIFFED", "compression_of", "describe_beginning"]
-
 #: Number of bytes to look at.
 SNIFFED: Final = 64
 #: RFC 1952, RFC 8878, and the formats' own specifications.

@@ -11,8 +11,6 @@ from typing import Any, Final, Generic, TypeVar
 from spdl.resume._errors import ResumeError
 from spdl.resume._residue import Residue
 
-__all__ = ["Counted", "go_on", "is_stateful", "make_state", "read_count", "read_integers", "read_state"]
-
 T = TypeVar("T")
 
 _VERSION: Final = 1

@@ -13,18 +13,6 @@ from spdl._addresses import redacted
 
 from ._errors import StaleIndexError
 
-__all__ = [
-    "FilePart",
-    "LocalFiles",
-    "Located",
-    "RangeStore",
-    "StoreFolders",
-    "StoredFile",
-    "as_stored",
-    "list_named",
-    "write_whole",
-]
-
 #: Number of local files that each :class:`LocalFiles` keeps open between reads.
 _MAX_OPEN: Final = 64
 

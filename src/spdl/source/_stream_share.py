@@ -3,8 +3,6 @@
 from ._arguments import as_int
 from ._share import share_of
 
-__all__ = ["StreamShare"]
-
 
 class StreamShare:
     """Base class of sources without positions, whose parts (such as archives) are distributed over the ranks.

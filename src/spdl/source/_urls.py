@@ -11,9 +11,6 @@ from spdl._addresses import Address, parse_address, redacted
 if TYPE_CHECKING:
     from spdl.remote import RemoteStore
 
-__all__ = ["exists", "open_stream", "place_of", "store_at"]
-
-
 #: Limit for a question that need not be answered, in seconds.
 _PATIENCE: Final = 10.0
 

@@ -20,19 +20,6 @@ from typing import Any, Final
 from spdl._processes._memory import Area, Sender, View
 from spdl._reports import add_note
 
-__all__ = [
-    "Arena",
-    "ArenaReceiver",
-    "ArenaSender",
-    "ReadingReceiver",
-    "arena_slot",
-    "default_limit",
-    "lacks_memory",
-    "pass_descriptors",
-    "set_current",
-    "take_descriptors",
-]
-
 #: Most buffers in the arena at a time.
 _NUM_BLOCKS: Final = 16384
 _MOST: Final = 8 << 30

@@ -9,8 +9,6 @@ from ._arena import Arena, default_limit, lacks_memory
 from ._link import Link
 from ._rings import RingEnds, make_rings
 
-__all__ = ["LinkEnd", "link_ends", "link_pair"]
-
 
 class _Socket(socket.socket):
     """A socket that closes without a warning when it is collected.

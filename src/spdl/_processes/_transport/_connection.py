@@ -10,8 +10,6 @@ from typing import Any, Protocol
 
 from ._pickling import NOTHING, Encoded
 
-__all__ = ["Connection", "Message"]
-
 
 class Message(Protocol):
     """A received message. ``load`` unpickles its payload, once; or ``discard`` frees it."""

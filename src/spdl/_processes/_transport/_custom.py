@@ -14,8 +14,6 @@ from typing import Any, NamedTuple, Protocol
 from spdl._errors import InternalError
 from spdl._processes._memory import exporter_of
 
-__all__ = ["ArenaOfUnits", "CustomArena", "CustomReceiver", "CustomStore", "UnitReader", "UnitWriter", "is_arena"]
-
 
 class UnitWriter(Protocol):
     """The sending side of an arena. A unit holds the buffers of one item; it is published and freed as a whole."""

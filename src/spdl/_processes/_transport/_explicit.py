@@ -13,8 +13,6 @@ from spdl._processes._memory import Area
 
 from ._arena import pass_descriptors, take_descriptors
 
-__all__ = ["ExplicitArena", "as_positive", "reserve", "wait_until"]
-
 #: The word of the control part that becomes non-zero when nothing will be read any longer.
 _SHUTDOWN = 3
 #: Memory is reserved from the system in steps of this many bytes.

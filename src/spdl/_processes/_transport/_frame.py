@@ -12,8 +12,6 @@ from ._pickling import Form, contained, decode
 if TYPE_CHECKING:
     from ._link import Link
 
-__all__ = ["BELL", "HEADER", "INLINE", "RAW", "Frame", "cut", "dump_spans"]
-
 #: Kind, form, flags; number of persistent buffers, or a count; number; bytes of the places; bytes of the head.
 HEADER: Final = struct.Struct("<BBHIQQQ")
 INLINE: Final = 1  # flag: the buffers follow the head

@@ -12,8 +12,6 @@ from typing import Any, Final
 
 from ._connecting import LinkEnd
 
-__all__ = ["receive_end", "send_end"]
-
 #: Bytes of data, number of descriptors.
 _HEADER: Final = struct.Struct("<IB")
 #: An end has a socket, two arenas with a bell each, and two rings.

@@ -14,8 +14,6 @@ from spdl._processes._memory import exporter_of
 
 from ._tensors import Tensors
 
-__all__ = ["MemoryPickler", "make_array", "reduce_array"]
-
 
 class MemoryPickler(pickle.Pickler):
     """Protocol 5 with our own reducers for large memory. The caller decides where that memory goes.

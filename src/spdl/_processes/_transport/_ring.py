@@ -9,8 +9,6 @@ from spdl._processes._memory import Area
 
 from ._explicit import ExplicitArena, as_positive, reserve, wait_until
 
-__all__ = ["RingReader", "RingWriter", "SharedMemoryRingBuffer"]
-
 _HEAD = 0
 _TAIL = 1
 

@@ -15,8 +15,6 @@ from spdl._processes._memory import FrameRing
 
 from ._arena import lacks_memory
 
-__all__ = ["RingEnds", "Rings", "make_rings"]
-
 #: Size of a ring: holds at least 256 small items. It takes memory only as it is used.
 _CAPACITY: Final = 1 << 19
 

@@ -11,8 +11,6 @@ from spdl._processes._memory import Area
 
 from ._explicit import ExplicitArena, as_positive, reserve, wait_until
 
-__all__ = ["SegmentReader", "SegmentWriter", "SharedMemorySegmentPool"]
-
 _PUBLISHED = 0
 #: A cache line, and the widest vector register.
 _ALIGNMENT = 64

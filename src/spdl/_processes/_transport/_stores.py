@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
-__all__ = ["Receiver", "Spans", "Store"]
-
 #: Where the buffers of one message are. Small and picklable; only a store and its receiver interpret it.
 Spans: TypeAlias = Any
 

@@ -17,8 +17,6 @@ import pickle
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-__all__ = ["LARGE", "Tensors", "collector", "split_table", "with_places"]
-
 #: Buffers of at least this many bytes go out-of-band. Smaller ones are cheaper to copy than to track.
 LARGE: Final = 4096
 #: So many bytes are sent in one piece, however few of them the tensors use.

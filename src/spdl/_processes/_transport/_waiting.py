@@ -5,8 +5,6 @@ from __future__ import annotations
 import select
 from collections.abc import Iterable
 
-__all__ = ["wait_readable"]
-
 
 def wait_readable(descriptors: Iterable[int], timeout: float | None) -> list[int]:
     """Wait until at least one descriptor is readable or its other end is gone. Return all of these.

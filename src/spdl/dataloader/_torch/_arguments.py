@@ -14,17 +14,6 @@ from spdl.pipeline._stall_options import check_stall_options
 if TYPE_CHECKING:
     from spdl.pipeline.defs import MaxFailures, Retry
 
-__all__ = [
-    "Arguments",
-    "InfiniteSampler",
-    "OnError",
-    "PrefetchError",
-    "ResolvedArguments",
-    "Workers",
-    "is_iterable",
-    "resolve",
-]
-
 Workers = Literal["thread", "process", "auto"]
 OnError = Literal["raise", "replace"]
 

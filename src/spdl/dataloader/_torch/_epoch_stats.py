@@ -7,8 +7,6 @@ from weakref import WeakMethod
 
 from spdl.pipeline import PipelineStats, StageInfo, StageStats
 
-__all__ = ["EpochCounts", "empty_stats"]
-
 
 class EpochCounts:
     """Counts of one epoch. Written in the consumer's thread, read from any.

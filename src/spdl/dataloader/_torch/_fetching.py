@@ -7,8 +7,6 @@ from typing import Any
 
 from ._sample_policy import SamplePolicy
 
-__all__ = ["DrawnSeed", "IterableFetcher", "draw_base_seed", "fetch", "fetch_sample", "fetch_samples"]
-
 
 @dataclass(frozen=True, slots=True)
 class DrawnSeed:

@@ -9,8 +9,6 @@ from .resuming._progress import Progress
 from .resuming._random import global_kept
 from .resuming._streams import DatasetStates, Stream
 
-__all__ = ["InlineRun"]
-
 
 class InlineRun:
     """See ``Run``."""

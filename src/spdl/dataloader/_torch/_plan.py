@@ -9,8 +9,6 @@ from ._arguments import ResolvedArguments
 from ._sample_policy import SamplePolicy
 from .resuming._progress import Progress
 
-__all__ = ["Plan", "Run"]
-
 
 @dataclass(kw_only=True)
 class Plan(ResolvedArguments):

@@ -17,8 +17,6 @@ from spdl._failure_log import log_failed
 from spdl._random._splitmix import absorb, words_of
 from spdl._reports import add_note, note_attempts, shown
 
-__all__ = ["MOST_REPLACEMENTS", "Attempts", "SamplePolicy"]
-
 _LOG = logging.getLogger("spdl.dataloader")
 
 #: Maximum number of replacements that are tried for one sample.

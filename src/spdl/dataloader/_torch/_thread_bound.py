@@ -15,8 +15,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-__all__ = ["Bound", "copy_of", "find_bound"]
-
 #: Classes by module and name, with what they are; subclasses count. The first matching base class decides.
 _CLASSES: Final = {
     ("zipfile", "ZipFile"): "a zip archive",

@@ -13,8 +13,6 @@ from spdl.pipeline import FailureLimitError, NoSuccessError, PipelineError, Pipe
 from spdl.pipeline._limits import Limit, RateLimit
 from spdl.pipeline.defs import MaxFailures, Rate
 
-__all__ = ["Tolerance"]
-
 _LOG = logging.getLogger("spdl.dataloader")
 
 

@@ -3,8 +3,6 @@
 import os
 from typing import Any
 
-__all__ = ["longer_than_reported", "thread_bound", "too_many_workers"]
-
 
 def too_many_workers(num_workers: int) -> str | None:
     """The warning about more worker processes than CPUs; ``None`` if there are enough CPUs.

@@ -7,8 +7,6 @@ from typing import Any
 from spdl.io._arguments import as_integer
 from spdl.io._errors import DeviceError
 
-__all__ = ["check_device_index", "check_int", "get_torch", "local_device", "what_is_missing"]
-
 
 def get_torch() -> Any | None:
     """The torch module, or ``None`` if it is not installed."""

@@ -7,8 +7,6 @@ from spdl.io._errors import DeviceError
 from ._cuda import check_int, what_is_missing
 from ._cuda_buffers import CUDAConfig
 
-__all__ = ["check_crop", "check_pix_fmt", "check_scale", "refuse"]
-
 
 def check_scale(**sizes: object) -> None:
     """Raise unless each is -1, which means the size of the source, or a number of pixels."""

@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
-__all__ = ["map_leaves"]
-
 T = TypeVar("T")
 _UNSET = object()
 

@@ -22,8 +22,6 @@ from typing import Any, Generic, TypeVar
 
 from ._nested import map_leaves
 
-__all__ = ["Moved", "Mover", "Staging", "record_use"]
-
 T = TypeVar("T")
 
 #: Tensors start at multiples of this: the alignment of cudaMalloc, and enough for every dtype.

@@ -6,8 +6,6 @@ from dataclasses import replace
 from spdl.io._errors import MediaError
 from spdl.io._types import LoadFailure
 
-__all__ = ["as_names", "with_names"]
-
 
 def as_names(names: Iterable[str | None] | None, num_sources: int) -> list[str | None] | None:
     """Check the argument ``names``.

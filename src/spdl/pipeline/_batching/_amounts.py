@@ -11,8 +11,6 @@ from typing import Any, Literal, TypeAlias
 
 from spdl._numbers import as_int
 
-__all__ = ["Misfit", "as_amount", "as_choice", "as_limit", "as_num_items", "measure", "short_repr"]
-
 #: Policy for an item that fits into no batch.
 Misfit: TypeAlias = Literal["error", "alone", "drop"]
 

@@ -11,8 +11,6 @@ from ._amounts import Misfit, as_choice, as_limit, as_num_items, measure, short_
 from ._counting import CountingAggregator
 from ._open_batch import OpenBatch
 
-__all__ = ["CostBudget"]
-
 T = TypeVar("T")
 
 

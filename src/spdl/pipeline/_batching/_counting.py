@@ -6,8 +6,6 @@ from typing import TypeVar
 
 from spdl.pipeline.defs import Aggregator
 
-__all__ = ["CountingAggregator"]
-
 T = TypeVar("T")
 U = TypeVar("U")
 

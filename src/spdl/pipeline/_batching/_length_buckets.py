@@ -14,8 +14,6 @@ from ._amounts import Misfit, as_choice, as_limit, as_num_items, measure, short_
 from ._counting import CountingAggregator
 from ._open_batch import OpenBatch
 
-__all__ = ["LengthBuckets"]
-
 T = TypeVar("T")
 
 

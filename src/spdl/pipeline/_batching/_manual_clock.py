@@ -7,8 +7,6 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["ManualClock"]
-
 
 class ManualClock:
     """A clock that only moves when it is advanced: for tests of time limits.

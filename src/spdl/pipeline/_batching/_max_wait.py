@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 from spdl._numbers import as_int, as_seconds
 from spdl.pipeline.defs import Aggregator, Collate, Outputs
 
-__all__ = ["MaxWait"]
-
 T = TypeVar("T")
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["OpenBatch"]
-
 
 class OpenBatch:
     """An incomplete batch. Its cost is the sum of the items' costs or, if padded, the largest times their number."""

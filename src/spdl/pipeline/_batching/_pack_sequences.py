@@ -12,8 +12,6 @@ from ._amounts import as_choice, short_repr
 from ._counting import CountingAggregator
 from ._packed_row import PackedRow, check_sequence, pack_row
 
-__all__ = ["PackSequences"]
-
 
 class _Bin(NamedTuple):
     """An open row: its sequences and their item numbers."""

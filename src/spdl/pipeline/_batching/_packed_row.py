@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 from ._amounts import short_repr
 
-__all__ = ["PackedRow", "check_sequence", "pack_row"]
-
 
 class PackedRow(NamedTuple):
     """Several sequences in one row of fixed length, one after the other, padded at the end.

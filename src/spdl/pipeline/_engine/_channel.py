@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ._counters import Counters
     from ._origin import Origin
 
-__all__ = ["MARK", "Channel", "ChannelEnd", "Entry"]
-
 Entry: TypeAlias = "tuple[Any, Origin]"
 
 #: The end of an epoch. Compared by identity.

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from ._node import Node
     from ._ticket import Ticket
 
-__all__ = ["Core", "EngineState"]
-
 L = TypeVar("L", bound="Lane")
 
 

@@ -11,8 +11,6 @@ from collections import deque
 
 from spdl.pipeline._observe._probe import CallCounts
 
-__all__ = ["SHORT_WAIT", "Counters"]
-
 _RECENT = 1024
 
 #: Shorter waits are ignored: an item passing from stage to stage on one thread.

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ._engine import Engine
     from ._node import Node
 
-__all__ = ["call_reader", "channel_reader", "graph_of", "take_calls", "take_counts"]
-
 
 def call_reader(engine: Core, node: Node) -> CallReader:
     """Return a function that copies the counters of the calls of ``node``."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from ._joining import Joining
     from ._ticket import Ticket
 
-__all__ = ["Deadlines", "FlushTime"]
-
 
 class _Running(NamedTuple):
     deadline: float

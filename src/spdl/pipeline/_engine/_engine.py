@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from ._failures import FailureReporter
     from ._sink import Sink
 
-__all__ = ["END", "EPOCH", "Engine"]
-
 
 class _Nothing(Enum):
     """Result of a read that found no item."""

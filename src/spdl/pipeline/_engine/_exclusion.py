@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from ._core import Core
     from ._counters import Counters
 
-__all__ = ["Exclusion"]
-
 _EXHAUSTED: Final = object()
 
 

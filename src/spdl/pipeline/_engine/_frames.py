@@ -8,8 +8,6 @@ from typing import TypeVar
 
 from spdl._reports import add_note
 
-__all__ = ["release_frames"]
-
 E = TypeVar("E", bound=BaseException)
 
 

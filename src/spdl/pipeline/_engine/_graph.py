@@ -16,8 +16,6 @@ from ._refill import replacement_of
 from ._sink import Sink
 from ._stages import SourceNode
 
-__all__ = ["build_graph", "keep_places", "run_in_background"]
-
 
 def build_graph(config: PipelineConfig[Any], options: GraphOptions) -> Engine:
     """Make an engine with all nodes and channels of ``config``."""

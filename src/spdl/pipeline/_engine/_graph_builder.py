@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from ._refill import Refill
     from ._region_workers import RegionWorkers
 
-__all__ = ["CHANNEL_CAPACITY", "GraphBuilder", "GraphOptions", "Kinds", "is_limited"]
-
 #: Maximum number of items buffered between two stages.
 CHANNEL_CAPACITY = 2
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline.defs import Retry
 
-__all__ = ["IsolatedReply", "IsolatedTask", "IsolatedWorker", "StartIsolated"]
-
 
 @dataclass(frozen=True, slots=True)
 class IsolatedTask:

@@ -19,8 +19,6 @@ from ._thread import EngineThread
 if TYPE_CHECKING:
     from ._ticket import Ticket
 
-__all__ = ["Joining", "RunningCall", "Stuck", "describe_stuck", "stack_of", "stuck_in"]
-
 _LOG = logging.getLogger("spdl.pipeline")
 
 #: A join that takes longer logs what it waits for, in seconds.

@@ -10,8 +10,6 @@ from spdl._random import key_of
 if TYPE_CHECKING:
     from ._core import Core
 
-__all__ = ["Keys"]
-
 _EXHAUSTED: Final = object()
 #: Keys are kept for at least this many items before those that are not pending are dropped.
 _LEAST: Final = 1000

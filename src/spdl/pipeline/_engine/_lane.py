@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ._joining import Joining
     from ._ticket import CallSource, Ticket
 
-__all__ = ["AsyncLane", "CallLane", "Lane", "OpenCall", "Rank"]
-
 
 class Rank(IntEnum):
     """When a lane is started. Lanes of lower rank start first and are joined last."""

@@ -13,8 +13,6 @@ import threading
 from collections.abc import Callable
 from typing import Final, cast
 
-__all__ = ["WAITS_ARE_COMMON", "new_lock", "new_wake_up"]
-
 #: Whether a thread often finds the lock of the engine taken. With the GIL, only if its holder lost the GIL.
 WAITS_ARE_COMMON: Final = "t" in sys.abiflags
 

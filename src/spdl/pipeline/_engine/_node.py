@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ._failures import FailureRecord
     from ._lane import AsyncLane
 
-__all__ = ["Node", "Turns"]
-
 
 class Turns:
     """Whether a node is advancing, and the queue of nodes to advance next: see ``Core.advance``."""

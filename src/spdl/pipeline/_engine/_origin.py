@@ -20,20 +20,6 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ._positions import Positions
 
-__all__ = [
-    "Branch",
-    "Ledger",
-    "Origin",
-    "Part",
-    "Path",
-    "Root",
-    "SourcePosition",
-    "path_of",
-    "plain_origin",
-    "roots_of",
-]
-
-
 _INT_ONLY: Final = frozenset((int,))
 
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from ._positions import Positions
     from ._refill import Refill
 
-__all__ = ["CapturedSource", "Passes", "Plan", "SourceKind", "rank_and_world"]
-
 SourceKind: TypeAlias = Literal["indexed", "stateful", "iterable"]
 
 _EXHAUSTED: Final = object()

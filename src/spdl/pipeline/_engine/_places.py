@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ._failures import FailureRecord
     from ._origin import Ledger, Origin, Root
 
-__all__ = ["Placed", "Places", "SourcePlaces"]
-
 #: Number of positions with failures that are kept before those that are no longer pending are dropped.
 _MIN_FAILURES: Final = 1000
 

@@ -10,8 +10,6 @@ from bisect import bisect_right
 from collections import deque
 from typing import Final
 
-__all__ = ["Positions"]
-
 #: Maximum number of live epochs: more than the marks of epochs that fit into any pipeline.
 _MOST_EPOCHS: Final = 100_000
 

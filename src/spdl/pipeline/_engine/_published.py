@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ._node import Node
     from ._ticket import Ticket
 
-__all__ = ["Costs", "Published"]
-
 
 class Costs(NamedTuple):
     """CPU seconds of the calls of a stage that ran alone, and of those that ran beside others, with their numbers."""

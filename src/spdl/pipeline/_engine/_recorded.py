@@ -9,8 +9,6 @@ from ._engine import Engine
 if TYPE_CHECKING:
     from ._origin import Origin
 
-__all__ = ["RecordedEngine", "Recorder"]
-
 
 class Recorder(Protocol):
     """Receives the origins."""

@@ -20,8 +20,6 @@ from spdl._reports import name_of
 if TYPE_CHECKING:
     from ._core import Core
 
-__all__ = ["Refill", "replacement_of"]
-
 #: A pass may lose as many items as it has, and a small pass this many. More is treated as an error.
 _MIN_LOST: Final = 100
 

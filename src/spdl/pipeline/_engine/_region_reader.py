@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ._engine import Engine
     from ._failures import Failure
 
-__all__ = ["RegionReader"]
-
 
 class _ReportedPositions(Positions):
     """Collects consumed positions until they are reported. ``next_index`` is set before each item.

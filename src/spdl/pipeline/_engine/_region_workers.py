@@ -17,22 +17,6 @@ from spdl._processes._remote_failure import RemoteFailure
 if TYPE_CHECKING:
     from spdl.pipeline._observe._probe import FailureOutcome
 
-__all__ = [
-    "Change",
-    "Descent",
-    "Died",
-    "Event",
-    "Failed",
-    "FailedItem",
-    "Ready",
-    "RegionWorkers",
-    "Report",
-    "StageCounts",
-    "Then",
-    "Told",
-    "Unreadable",
-]
-
 
 class Then(Enum):
     """What follows a transfer, in either direction."""

@@ -13,15 +13,6 @@ from spdl._errors import RemoteOpError
 from spdl._processes._remote_failure import RemoteFailure
 from spdl._reports import note_attempts
 
-__all__ = [
-    "Collected",
-    "as_error",
-    "call_remotely",
-    "collect_remotely",
-    "unpack_remote",
-    "unpack_remote_generator",
-]
-
 
 class Collected:
     """All outputs of a generator that ran to its end in another process, and its error, if any."""

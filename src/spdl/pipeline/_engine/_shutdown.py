@@ -22,8 +22,6 @@ from ._thread import EngineThread
 if TYPE_CHECKING:
     from ._engine import Engine
 
-__all__ = ["DEFAULT_JOIN_TIMEOUT", "abandon", "register"]
-
 #: How long a stop without a timeout waits for sync ops, in seconds.
 DEFAULT_JOIN_TIMEOUT = 10.0
 #: A lock that is not free for this long is held by the calling thread itself.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from ._channel import Channel
     from ._core import Core
 
-__all__ = ["Sink", "Wait"]
-
 
 class Wait:
     """A waiting reader and how to wake it."""

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from ._positions import Positions
 
-__all__ = ["Snapshot", "Snapshots", "snapshot_before"]
-
 #: Maximum number of saved states of a source, besides one for each live epoch.
 _MOST: Final = 64
 

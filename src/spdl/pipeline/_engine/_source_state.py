@@ -16,8 +16,6 @@ from spdl.resume._errors import ResumeError
 from spdl.resume._residue import Residue
 from spdl.resume._values import pack, unpack
 
-__all__ = ["SourceState", "has_state"]
-
 _EXHAUSTED: Final = object()
 #: The part of a state that is that of the iterator, if the source has one too.
 _BESIDE: Final = "iterator"

@@ -22,8 +22,6 @@ from ._core import EngineState
 if TYPE_CHECKING:
     from ._engine import Engine
 
-__all__ = ["LivedClock", "RunClock", "StallWatch"]
-
 _LOG = logging.getLogger("spdl.pipeline")
 
 #: Seconds between two checks of the counters.

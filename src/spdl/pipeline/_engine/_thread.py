@@ -14,8 +14,6 @@ from ._lock import new_wake_up
 if TYPE_CHECKING:
     from ._ticket import CallSource, Ticket
 
-__all__ = ["EngineThread", "Task", "end_fork"]
-
 
 def end_fork() -> None:
     """End this process, in which user code has forked the training process and has returned: nothing else runs here.

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from ._origin import Branch, Origin
     from ._remote_calls import Collected
 
-__all__ = ["CallSource", "Ticket"]
-
 
 class CallSource(Protocol):
     """What a thread of a lane takes calls from: a ``CallStage``, or the ``JobQueue`` of such a stage.

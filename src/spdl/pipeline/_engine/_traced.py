@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from ._origin import Origin
     from ._ticket import Ticket
 
-__all__ = ["Note", "Tracer", "label_of", "root_of"]
-
 #: Maximum number of records that wait to be written. If there are more, records are dropped and counted.
 _MOST_NOTES: Final = 50_000
 

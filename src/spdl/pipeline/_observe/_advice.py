@@ -11,8 +11,6 @@ from spdl.pipeline._observe._facts import Facts, StageFacts
 from spdl.pipeline._observe._terms import Terms
 from spdl.pipeline._observe._verdict import Cause, as_rate
 
-__all__ = ["Change", "change_for"]
-
 #: If fewer threads than this wait for something other than a CPU on average, the advice adds no threads for them.
 _SOME_WAIT = 0.3
 #: Maximum factor by which a change is proposed: how a disk behaves beyond that is not known.

@@ -4,8 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TypeAlias
 
-__all__ = ["BackgroundTask", "BackgroundTaskFactory"]
-
 
 class BackgroundTask(ABC):
     """A task that runs beside a pipeline. Override :meth:`run`. A ``BackgroundTaskFactory`` makes one per pipeline.

@@ -9,8 +9,6 @@ from spdl.pipeline._observe._durations import duration
 from spdl.pipeline._observe._reporting import report_every
 from spdl.pipeline._observe._stats import PipelineStats
 
-__all__ = ["BlockReport"]
-
 _LOG = logging.getLogger("spdl.pipeline")
 _WIDTH = 97  # of a heading: with its indentation, the width of the table
 

@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from spdl.pipeline._observe._facts import Facts, StageFacts
 
-__all__ = ["Bound", "bounds_of", "lowest"]
-
 #: Shares below this are too small to derive a rate from.
 _LEAST = 0.01
 #: What a call in a process pool costs beside its work, in seconds: CPU time in all processes, and the part of it that

@@ -13,8 +13,6 @@ import spdl.pipeline._asyncio as asyncio
 from spdl._failure_log import describe_error, is_compact_log, raised_at
 from spdl._reports import log, name_of
 
-__all__ = ["create_task"]
-
 _LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")

@@ -12,8 +12,6 @@ from typing import Any, Final
 from spdl._reports import describe_exception, shown
 from spdl.pipeline._observe._flat import STAGE_FIELDS
 
-__all__ = ["VERSION", "document_of", "written"]
-
 VERSION: Final = 1
 
 

@@ -18,8 +18,6 @@ from spdl.pipeline._observe._probe import CallInFlight
 from spdl.pipeline._observe._stats import PipelineStats
 from spdl.pipeline._observe._units import seconds
 
-__all__ = ["Moment", "dump_as_json", "dump_as_text", "text_of_dump"]
-
 
 class Moment(NamedTuple):
     """One pipeline at one moment."""

@@ -1,7 +1,5 @@
 """Formats durations for log lines."""
 
-__all__ = ["duration"]
-
 
 def duration(seconds: float) -> str:
     """Format a duration with a suitable unit: ``"3.1 us"``, ``"400.0 us"``, ``"2.5 ms"``, ``"75.0 s"``."""

@@ -13,8 +13,6 @@ from spdl.pipeline._observe._sampling import has_gil
 from spdl.pipeline._observe._stats import PipelineStats, StageStats
 from spdl.pipeline._observe._verdict import StageShares
 
-__all__ = ["CPUS_USED", "FROM_START", "FULL", "THROTTLED", "Facts", "StageFacts", "facts_of"]
-
 #: Minimum number of observations of threads from which the shares of a stage are computed.
 _ENOUGH_SAMPLES = 20
 #: Minimum number of calls that must have run alone, and beside others, to be compared.

@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-__all__ = ["STAGE_FIELDS", "flat", "stage_keys"]
-
 _PIPELINE_FIELDS: Final = ("elapsed", "num_threads", "num_items", "rate", "consumer_wait")
 #: The attributes of ``StageStats`` that are numbers. Their names are part of the public contract.
 STAGE_FIELDS: Final = (

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 from spdl.pipeline._info import StageInfo
 
-__all__ = ["graph_text"]
-
 
 def graph_text(
     pipeline_id: int, state: str, num_threads: int, stages: Sequence[tuple[StageInfo, tuple[str, ...]]]

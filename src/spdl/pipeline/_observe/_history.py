@@ -6,8 +6,6 @@ import threading
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeVar
 
-__all__ = ["History", "Moment"]
-
 _MOST_MOMENTS: Final = 512
 
 Stats = TypeVar("Stats", bound=Any)  # PipelineStats, whose file imports this one

@@ -12,8 +12,6 @@ from spdl.pipeline._observe._durations import duration
 from spdl.pipeline._observe._html_charts import graph, rates_over_time, waits_over_time
 from spdl.pipeline._observe._svg import STYLE
 
-__all__ = ["fragment", "page"]
-
 _STYLE = (
     ".spdl-report{font:14px/1.45 system-ui,sans-serif;max-width:1100px;margin:0 auto;color:#1c1e26}"
     ".spdl-report h1{font-size:1.5em;margin:.6em 0 .2em}.spdl-report h2{font-size:1.15em;margin:1.6em 0 .4em}"

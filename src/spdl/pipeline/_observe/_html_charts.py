@@ -9,8 +9,6 @@ from typing import Any
 from spdl.pipeline._observe._durations import duration
 from spdl.pipeline._observe._svg import SERIES, line, nice_limit, polyline, rect, svg, text
 
-__all__ = ["graph", "rates_over_time", "waits_over_time"]
-
 Document = Mapping[str, Any]
 
 _BOX, _GAP, _ROW = 168, 36, 84

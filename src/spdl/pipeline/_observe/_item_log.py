@@ -7,8 +7,6 @@ from typing import Any, Final
 from spdl._failure_log import log_failed
 from spdl._reports import shown
 
-__all__ = ["log_failed_item"]
-
 _LOG = logging.getLogger("spdl.pipeline")
 
 #: Log lines about a failed item, by its outcome.

@@ -15,8 +15,6 @@ from spdl.pipeline._observe._stats import PipelineStats
 from spdl.pipeline._observe._terms import TERMS, Terms, User
 from spdl.pipeline._observe._verdict import Cause, Verdict, as_rate
 
-__all__ = ["Found", "decide", "judge", "verdict_of"]
-
 #: A verdict needs a measurement of this many seconds with this many calls of one stage, or of twice the time.
 MIN_SECONDS = 5.0
 MIN_CALLS = 200

@@ -14,8 +14,6 @@ from typing import Final, NamedTuple
 from spdl._processes._elsewhere import ELSEWHERE
 from spdl.pipeline._cpus import CpuQuota, read_quota
 
-__all__ = ["CpuReading", "read_cpu"]
-
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
-__all__ = ["Measured", "StageSamples"]
-
 R = TypeVar("R", "StageSamples", "Measured")
 
 

@@ -8,8 +8,6 @@ from spdl.pipeline._info import StageInfo
 from spdl.pipeline._observe._probe import ItemReader, ItemWriter
 from spdl.pipeline._observe._queues import AsyncQueue
 
-__all__ = ["make_merge_queues"]
-
 
 class _MergeInput(AsyncQueue):
     """Input queue of a custom merge op: the outputs of one sub-pipeline."""

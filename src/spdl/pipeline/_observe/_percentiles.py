@@ -3,8 +3,6 @@
 import math
 from collections.abc import Sequence
 
-__all__ = ["StreamingPercentile", "percentile_of_calls", "percentile_of_waits"]
-
 
 class StreamingPercentile:
     """Estimate of one quantile of a stream in constant memory and time: the P² algorithm.

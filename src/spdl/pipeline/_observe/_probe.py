@@ -10,26 +10,6 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from spdl.pipeline._info import StageInfo
 
-__all__ = [
-    "CallCounts",
-    "CallInFlight",
-    "CallReader",
-    "ChannelCounts",
-    "ChannelReader",
-    "EngineCounts",
-    "EngineState",
-    "FailedCall",
-    "FailureOutcome",
-    "ItemReader",
-    "ItemWriter",
-    "NodeCounts",
-    "NodeKind",
-    "Place",
-    "StageWiring",
-    "ThreadBoard",
-    "Unit",
-]
-
 #: What became of a failed item: nothing, a substitute, or the failure of its stage.
 FailureOutcome: TypeAlias = Literal["dropped", "substituted", "raised"]
 EngineState: TypeAlias = Literal["new", "running", "stopping", "ended", "failed"]

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from spdl.pipeline._observe._resource_usage import ProcessGroupResourceUsage
 
-__all__ = ["GroupReading", "read_group", "usage_between"]
-
 
 @dataclass(frozen=True, slots=True)
 class GroupReading:

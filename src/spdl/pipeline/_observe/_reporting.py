@@ -10,8 +10,6 @@ from contextlib import asynccontextmanager
 import spdl.pipeline._asyncio as asyncio
 from spdl._failure_log import log_failed
 
-__all__ = ["report_around_stage", "report_every"]
-
 _LOG = logging.getLogger(__name__)
 
 

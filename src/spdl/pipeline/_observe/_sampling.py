@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._observe._probe import ThreadBoard
     from spdl.pipeline._observe._stats import PipelineStats
 
-__all__ = ["Sampling", "has_gil"]
-
 #: Mean time between two samples, in seconds; longer if sampling would take more than this share of a CPU.
 _PERIOD = 0.05
 _MOST_SHARE = 0.001

@@ -4,8 +4,6 @@ from spdl.pipeline._observe._measured import Measured
 from spdl.pipeline._observe._probe import EngineCounts, NodeCounts
 from spdl.pipeline._observe._stats import ItemFailure, PipelineStats, StageStats
 
-__all__ = ["stats_of"]
-
 
 def stats_of(
     counts: EngineCounts, measured: Measured | None = None, since: PipelineStats | None = None

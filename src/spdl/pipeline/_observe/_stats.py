@@ -15,8 +15,6 @@ from spdl.pipeline._observe._history import Moment
 from spdl.pipeline._observe._measured import Measured
 from spdl.pipeline._observe._probe import FailureOutcome, Place, Unit
 
-__all__ = ["ItemFailure", "PipelineState", "PipelineStats", "StageStats"]
-
 PipelineState: TypeAlias = Literal["new", "running", "stopping", "ended", "failed"]
 
 

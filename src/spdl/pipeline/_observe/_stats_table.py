@@ -5,8 +5,6 @@ from textwrap import wrap
 from spdl.pipeline._observe._stats import PipelineStats, StageStats
 from spdl.pipeline._observe._units import count, rate, seconds, share
 
-__all__ = ["WIDTH", "headline", "stage_cells", "stage_losses", "stage_lines", "stats_table"]
-
 #: Maximum number of columns of the table.
 WIDTH = 100
 #: The column of names is shortened to make room for the others, but not below this width.

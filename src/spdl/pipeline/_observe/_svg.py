@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-__all__ = ["SERIES", "STYLE", "circle", "line", "nice_limit", "polyline", "rect", "svg", "text"]
-
 #: Number of colours for the lines of one chart; further lines reuse them from the first.
 SERIES = 8
 _LIGHT = ("#2563eb", "#c2410c", "#15803d", "#9333ea", "#b45309", "#0e7490", "#be185d", "#4d7c0f")

@@ -16,8 +16,6 @@ from spdl.pipeline._observe._percentiles import StreamingPercentile, percentile_
 from spdl.pipeline._observe._probe import CallCounts, CallReader
 from spdl.pipeline._observe._reporting import report_around_stage, report_every
 
-__all__ = ["TaskHook", "TaskPerfStats", "TaskStatsHook", "overrides"]
-
 _LOG = logging.getLogger(__name__)
 
 _NO_CALLS = CallCounts(0, 0, 0.0, ())

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-__all__ = ["TERMS", "Terms", "User"]
-
 #: Whose arguments a verdict names: those of ``build`` and ``pipe``, of ``DataLoader``, or of torch's loader.
 User: TypeAlias = Literal["pipeline", "loader", "torch"]
 

@@ -1,7 +1,5 @@
 """Formats numbers for tables: shares as percentages, durations and counts with a unit, in a few characters."""
 
-__all__ = ["count", "rate", "seconds", "share"]
-
 
 def share(part: float, whole: float = 1.0) -> str:
     """Format a share: ``"98%"``. Limited to 100%, because counters are read at slightly different moments."""

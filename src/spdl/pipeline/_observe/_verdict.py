@@ -7,8 +7,6 @@ from typing import Literal, TypeAlias
 
 from spdl.pipeline._observe._probe import Unit
 
-__all__ = ["Cause", "StageShares", "Verdict"]
-
 Cause: TypeAlias = Literal[
     "consumer", "gil", "cpu", "io", "cap", "source", "oversubscribed", "memory", "unsure"
 ]  # fmt: skip

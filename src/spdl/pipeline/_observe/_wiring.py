@@ -17,8 +17,6 @@ from spdl.pipeline._observe._task_hooks import TaskHook, TaskStatsHook, override
 if TYPE_CHECKING:
     from spdl.pipeline._observe._queues import AsyncQueue, StatsQueue
 
-__all__ = ["Wiring"]
-
 
 class Wiring:
     """The observers of one build.

@@ -12,8 +12,6 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from functools import partial
 from typing import Any, NamedTuple
 
-__all__ = ["Dispatcher"]
-
 
 class _Work(NamedTuple):
     """A queued call. Ordered by priority, then by arrival; numbers are unique."""

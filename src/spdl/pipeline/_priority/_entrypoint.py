@@ -4,8 +4,6 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-__all__ = ["PriorityExecutorEntrypoint", "PriorityPool"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -17,8 +17,6 @@ from spdl.pipeline._priority._dispatcher import Dispatcher
 from spdl.pipeline._priority._entrypoint import PriorityExecutorEntrypoint
 from spdl.pipeline._priority._registry import register, restore
 
-__all__ = ["PriorityInterpreterPoolExecutor", "PriorityProcessPoolExecutor", "PriorityThreadPoolExecutor"]
-
 
 class _PriorityPool(ABC):
     """A pool of workers that stages use through entry points. Subclasses choose the executor that runs the calls.

@@ -11,8 +11,6 @@ import weakref
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-__all__ = ["register", "restore"]
-
 
 class Registered(Protocol):
     """The interface of a pool that the registry uses."""

@@ -9,8 +9,6 @@ from spdl.pipeline._observe._svg import SERIES, circle, line, nice_limit, polyli
 
 from ._results import ProfileResult, rate
 
-__all__ = ["chart"]
-
 _WIDTH, _HEIGHT = 300, 210  # of a panel
 _LEFT, _RIGHT, _TOP, _BOTTOM = 54, 14, 44, 36
 _COLUMNS = 3

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from ._results import ProfileResult
 
-__all__ = ["diagnosed"]
-
 U = TypeVar("U")
 
 

@@ -4,8 +4,6 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from typing import Any
 
-__all__ = ["ProfileHook"]
-
 
 class ProfileHook(ABC):
     """Code that runs around a profile and around each of its runs, for example another profiler.

@@ -6,8 +6,6 @@ from os import PathLike, fspath
 
 from spdl.pipeline._observe._durations import duration
 
-__all__ = ["ProfileResult", "ProfileResults", "ProfileStats", "rate"]
-
 #: A lower concurrency counts as good as the best if its rate is at least this share of the highest rate.
 _AS_GOOD = 0.9
 _BAR = 24

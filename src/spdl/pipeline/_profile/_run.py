@@ -38,8 +38,6 @@ from spdl.pipeline.defs import (
 from ._hook import ProfileHook
 from ._results import ProfileResult, ProfileResults, ProfileStats, rate
 
-__all__ = ["CONCURRENCIES", "profile_pipeline"]
-
 _LOG = logging.getLogger("spdl.pipeline")
 
 #: Concurrencies of the runs of a pipe. The last one keeps the order of the items, which the next stage gets.

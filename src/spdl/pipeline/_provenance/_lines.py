@@ -21,8 +21,6 @@ from spdl._random import ItemPart, ItemPosition
 if TYPE_CHECKING:
     from spdl._random._seeds import ItemPlace
 
-__all__ = ["VERSION", "batch_line", "flat_line", "header_line", "read_place"]
-
 VERSION: Final = 2
 
 

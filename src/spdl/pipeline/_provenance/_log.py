@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._origin import Origin
     from spdl.pipeline.defs import PipelineConfig
 
-__all__ = ["ProvenanceLog", "fingerprint_for_log"]
-
 _LOG = logging.getLogger("spdl.pipeline")
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from spdl._random._seeds import ItemPlace
     from spdl.pipeline._engine import Engine
 
-__all__ = ["BatchOrigin", "leaves_of", "origin_of"]
-
 
 @dataclass(frozen=True)
 class BatchOrigin:

@@ -13,8 +13,6 @@ from ._lines import VERSION, read_place
 if TYPE_CHECKING:
     from spdl._random._seeds import ItemPlace
 
-__all__ = ["LoggedBatch", "read_batch"]
-
 
 class LoggedBatch(NamedTuple):
     """A batch, and the pipeline that made it."""

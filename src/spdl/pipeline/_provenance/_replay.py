@@ -44,8 +44,6 @@ from ._reading import LoggedBatch
 if TYPE_CHECKING:
     from spdl._random._seeds import ItemPlace
 
-__all__ = ["replay_batch"]
-
 _EXHAUSTED: Final = object()
 
 

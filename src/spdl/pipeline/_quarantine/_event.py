@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._observe._probe import FailureOutcome
     from spdl.pipeline._provenance._origin import BatchOrigin
 
-__all__ = ["FailureEvent"]
-
 
 @dataclass(frozen=True, slots=True)
 class FailureEvent:

@@ -19,8 +19,6 @@ from ._reading import read_quarantine
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["exclusion", "size_of"]
-
 _LOG = logging.getLogger("spdl.pipeline")
 #: Sources whose items can be looked at before the pipeline runs.
 _KNOWN: Final = (list, tuple, range, str, dict, set, frozenset)

@@ -10,8 +10,6 @@ from typing import Any, TypeAlias
 
 from spdl._reports import log
 
-__all__ = ["Key", "QuarantinedItem", "read_quarantine"]
-
 _LOG = logging.getLogger("spdl.pipeline")
 
 Key: TypeAlias = "int | str | None"

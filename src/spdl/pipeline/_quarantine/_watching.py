@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from ._writing import QuarantineFile
 
-__all__ = ["FailureWatcher"]
-
 _LOG = logging.getLogger("spdl.pipeline")
 #: A stage as text: ``<pipeline_id>:<stage_id>:<name>``, with its concurrency behind it.
 _STAGE: Final = re.compile(r"\d+:[^:]*:(.*?)(\[\d+\])?", re.DOTALL)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from ._event import FailureEvent
 
-__all__ = ["VERSION", "QuarantineFile"]
-
 VERSION: Final = 1
 
 _LOG = logging.getLogger("spdl.pipeline")

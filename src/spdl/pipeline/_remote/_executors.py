@@ -15,8 +15,6 @@ from spdl.pipeline.defs import (
     PlacementConfig,
 )
 
-__all__ = ["MovedThreadPool", "make_thread_pools", "map_executors", "map_pipes", "release_executors"]
-
 U = TypeVar("U")
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._observe._queues import AsyncQueue
     from spdl.pipeline.defs import MaxFailures, PipelineConfig
 
-__all__ = ["iterate_in_subinterpreter", "run_pipeline_in_subinterpreter"]
-
 T = TypeVar("T")
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from spdl._processes._transport import Frame
 
-__all__ = ["IsolatedChild"]
-
 #: Whether the stacks of a child can be read without a pipe.
 _HAS_PROC: Final[bool] = sys.platform == "linux"
 

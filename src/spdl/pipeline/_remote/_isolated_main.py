@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from spdl._processes._transport import Encoded, Link, Message
     from spdl.pipeline.defs import Retry
 
-__all__ = ["serve"]
-
 
 def serve(
     link: Link,

@@ -14,8 +14,6 @@ from spdl._processes._transport._custom import CustomArena, is_arena
 from ._iterate_main import run
 from ._iterating import WHAT, ResumableWorker, Worker
 
-__all__ = ["iterate_in_subprocess", "iterate_resumably"]
-
 T = TypeVar("T")
 
 #: Modules that the fork server imports, so that its children do not have to.

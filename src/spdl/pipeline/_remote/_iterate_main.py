@@ -24,8 +24,6 @@ from ._protocol import FromIterator, ToIterator
 if TYPE_CHECKING:
     from spdl._processes._transport import Frame
 
-__all__ = ["run"]
-
 #: Maximum time in seconds between two checks for commands while items are made. A check, which is a system call, costs
 #: as much as an item.
 _LOOK_INTERVAL: Final = 0.001

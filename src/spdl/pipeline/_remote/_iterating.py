@@ -22,8 +22,6 @@ from ._protocol import FromIterator, ToIterator
 if TYPE_CHECKING:
     from spdl._processes._transport import Frame
 
-__all__ = ["WHAT", "ResumableWorker", "Worker"]
-
 T = TypeVar("T")
 
 #: The process, in messages.

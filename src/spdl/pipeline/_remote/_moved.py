@@ -24,8 +24,6 @@ from ._moved_main import work
 from ._moved_pool import MovedProcessPool
 from ._protocol import FromMoved
 
-__all__ = ["MovedWorkers", "move_executors"]
-
 U = TypeVar("U")
 
 #: Maximum time between the end of a worker's connection and the end of the worker: on a busy machine, the end of a

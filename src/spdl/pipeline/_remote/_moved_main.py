@@ -20,8 +20,6 @@ from spdl.pipeline._engine._remote_calls import call_remotely
 
 from ._protocol import FromMoved, MovedCall
 
-__all__ = ["work"]
-
 
 def work(owner: Link, there: LinkEnd, initializer: Callable[..., object] | None, initargs: tuple[Any, ...]) -> None:
     """Serve calls until both connections are closed.

@@ -15,8 +15,6 @@ from spdl.pipeline._engine._remote_calls import unpack_remote
 
 from ._protocol import MovedCall
 
-__all__ = ["MovedProcessPool"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -29,8 +29,6 @@ from ._protocol import ToRegionWorker
 from ._region_main import RegionSpec, run_moved_worker
 from ._regions import LinkedWorkers, Slot, num_workers_of, spec_of, start_worker
 
-__all__ = ["close_ends", "move_regions"]
-
 
 def move_regions(
     config: PipelineConfig[Any],

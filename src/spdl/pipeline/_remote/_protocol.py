@@ -7,17 +7,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = [
-    "FromIsolated",
-    "FromIterator",
-    "FromMoved",
-    "FromRegionWorker",
-    "MovedCall",
-    "ToIsolated",
-    "ToIterator",
-    "ToRegionWorker",
-]
-
 
 class ToIterator(IntEnum):
     """To a child that iterates. Number: the iteration, from 1. Closing the connection ends the child."""

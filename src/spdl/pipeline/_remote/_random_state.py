@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
-__all__ = ["RandomState", "capture", "restore"]
-
 #: Result of ``capture``: opaque values that pickle, by the name of their module.
 RandomState = dict[str, Any]
 

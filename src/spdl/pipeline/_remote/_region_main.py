@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Entry
     from spdl.pipeline.defs import MaxFailures, PathStage
 
-__all__ = ["RegionSpec", "run_moved_worker", "run_worker"]
-
 _REPORTS: Final = {
     Then.NOTHING: FromRegionWorker.REPORT,
     Then.MARK: FromRegionWorker.AT_MARK,

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from spdl._processes._remote_failure import RemoteFailure
     from spdl._processes._transport import Connection, Encoded, Message
 
-__all__ = ["RegionTalk"]
-
 _ENDS: Final = {Then.MARK: ToRegionWorker.MARK, Then.END: ToRegionWorker.END}
 _REPORTS: Final = {
     FromRegionWorker.REPORT: Then.NOTHING,

@@ -29,8 +29,6 @@ from ._protocol import ToRegionWorker
 from ._region_main import RegionSpec, run_worker
 from ._region_talk import RegionTalk
 
-__all__ = ["LinkedWorkers", "ProcessWorkers", "Slot", "make_workers", "num_workers_of", "spec_of", "start_worker"]
-
 
 def make_workers(
     region: Region,

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._observe._queues import AsyncQueue
     from spdl.pipeline._quarantine import FailureEvent
 
-__all__ = ["has_regions", "run_pipeline_in_subprocess"]
-
 T = TypeVar("T")
 
 

@@ -20,8 +20,6 @@ from ._random_state import RandomState, capture, restore
 if TYPE_CHECKING:
     from spdl.pipeline._pipeline import Pipeline
 
-__all__ = ["PipelineFactory", "ResumableItems", "SourceFactory", "is_continuous", "take_along"]
-
 T = TypeVar("T")
 
 

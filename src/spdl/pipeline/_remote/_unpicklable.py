@@ -8,8 +8,6 @@ from typing import Any
 from spdl._processes._unpicklable import find_unpicklable
 from spdl.pipeline.defs import MergeConfig, PipelineConfig
 
-__all__ = ["find_unpicklable_part"]
-
 
 def find_unpicklable_part(config: PipelineConfig[Any], options: Mapping[str, Any]) -> str | None:
     """Return the name of the first part that does not pickle, and why; ``None`` if all parts pickle.

@@ -18,8 +18,6 @@ from spdl.pipeline.defs import (
     PlacementConfig,
 )
 
-__all__ = ["check_exact"]
-
 
 def check_exact(config: PipelineConfig[Any], resumable: object) -> list[str]:
     """Return why the pipeline cannot be resumed exactly, if ``resumable`` is ``"best-effort"``.

@@ -20,8 +20,6 @@ from spdl.pipeline.defs import (
 
 from ._sources import SourceFacts
 
-__all__ = ["fingerprint_of"]
-
 
 def fingerprint_of(config: PipelineConfig[Any], facts: Sequence[SourceFacts], seed: int) -> list[Any]:
     """Describe sources and stages, each by a list of plain values.

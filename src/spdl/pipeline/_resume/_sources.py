@@ -18,8 +18,6 @@ from typing import Any, Final, NamedTuple
 from spdl.pipeline._engine._passes import Passes, SourceKind, rank_and_world
 from spdl.pipeline._engine._source_state import has_state
 
-__all__ = ["SourceFacts", "prepare_source"]
-
 #: torch's ``Dataset`` defines a ``__getitem__`` that subclasses without their own inherit.
 _TORCH_DEFAULT: Final = ("torch.utils.data.dataset", "Dataset.__getitem__")
 

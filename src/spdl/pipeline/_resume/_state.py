@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine import Engine
     from spdl.pipeline.defs import PipelineConfig
 
-__all__ = ["Resuming", "make_resumable"]
-
 
 def make_resumable(
     config: PipelineConfig[Any], engine: Engine, approximate: list[str], seed: int, steps: Steps | None = None

@@ -11,8 +11,6 @@ from spdl._numbers import as_int
 
 from ._stage import PathStage
 
-__all__ = ["Aggregate", "AggregateConfig", "Aggregator", "Collate", "Disaggregate", "DisaggregateConfig", "Outputs"]
-
 T = TypeVar("T")
 U = TypeVar("U")
 T_contra = TypeVar("T_contra", contravariant=True)

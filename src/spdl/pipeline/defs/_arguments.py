@@ -6,8 +6,6 @@ from spdl._numbers import as_int
 
 from ._rate import MaxFailures, Rate
 
-__all__ = ["check_max_failures", "validate_max_failures"]
-
 
 def check_max_failures(value: object) -> MaxFailures:
     """Return ``value`` as a failure limit. Checks only the type.

@@ -9,8 +9,6 @@ from ._repr import describe_callable, indent
 if TYPE_CHECKING:
     from ._pipeline import PipelineConfig
 
-__all__ = ["Merge", "MergeConfig", "MergeOp"]
-
 #: ``async op(info, input_queues, output_queue)``
 MergeOp: TypeAlias = Callable[[Any, Sequence[Any], Any], Awaitable[None]]
 

@@ -5,8 +5,6 @@ from typing import Any, Literal, TypeAlias
 
 from ._repr import describe_callable
 
-__all__ = ["OnError", "check_on_error"]
-
 #: Drop the item, fail the pipeline, or call a function that returns a substitute for the output.
 OnError: TypeAlias = Literal["skip", "raise"] | Callable[[Any, Exception], Any]
 

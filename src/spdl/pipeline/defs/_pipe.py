@@ -17,8 +17,6 @@ from ._repr import describe_callable, describe_object, layers_of
 from ._retry import Retry, as_retry
 from ._stage import ChangeExecutor, PathStage
 
-__all__ = ["Kind", "Op", "OutputOrder", "Pipe", "PipeConfig", "SupportsGetItem", "TakesRng"]
-
 T = TypeVar("T")
 U = TypeVar("U")
 K_contra = TypeVar("K_contra", contravariant=True)

@@ -14,8 +14,6 @@ from ._sink import SinkConfig
 from ._source import SourceConfig
 from ._stage import PathStage, StageConfig
 
-__all__ = ["PipelineConfig", "check_regions"]
-
 U = TypeVar("U")
 
 

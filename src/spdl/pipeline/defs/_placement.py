@@ -10,15 +10,6 @@ from spdl._numbers import as_int
 from ._repr import describe_callable
 from ._stage import StageConfig
 
-__all__ = [
-    "MAIN_PROCESS",
-    "ExecutorConfig",
-    "InterpreterPoolExecutorConfig",
-    "MainProcess",
-    "PlacementConfig",
-    "ProcessPoolExecutorConfig",
-]
-
 _START_METHODS = ("fork", "spawn", "forkserver")
 
 

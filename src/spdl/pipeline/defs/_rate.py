@@ -6,8 +6,6 @@ from numbers import Rational
 
 from spdl._numbers import as_finite, as_int
 
-__all__ = ["MaxFailures", "Rate"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Rate:

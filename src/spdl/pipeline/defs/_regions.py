@@ -7,8 +7,6 @@ from typing import TypeAlias
 from ._placement import ExecutorConfig, MainProcess, PlacementConfig
 from ._stage import PathStage, StageConfig
 
-__all__ = ["Region", "split_regions", "without_executors"]
-
 
 @dataclass(frozen=True)
 class Region:

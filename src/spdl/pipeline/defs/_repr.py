@@ -16,8 +16,6 @@ from types import (
 )
 from typing import Any
 
-__all__ = ["describe_callable", "describe_object", "describe_source", "indent", "layers_of"]
-
 # Limit for chains of callables, such as an object whose class has another callable object as __call__.
 _MAX_LAYERS = 32
 

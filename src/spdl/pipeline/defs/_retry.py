@@ -10,8 +10,6 @@ from spdl._numbers import as_finite, as_int, as_timeout
 
 from ._repr import describe_callable
 
-__all__ = ["Retry", "as_retry"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Retry:

@@ -5,8 +5,6 @@ from typing import Generic, TypeVar
 
 from spdl._numbers import as_int
 
-__all__ = ["SinkConfig"]
-
 U = TypeVar("U")
 
 

@@ -11,8 +11,6 @@ from spdl._numbers import as_positive_int
 
 from ._repr import describe_object, describe_source
 
-__all__ = ["Exclude", "SourceConfig"]
-
 T = TypeVar("T")
 
 #: The key of an item: an item that is a number, a text or a path.

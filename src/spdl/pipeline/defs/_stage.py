@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from typing import Any, TypeAlias
 
-__all__ = ["ChangeExecutor", "PathStage", "StageConfig"]
-
 
 class StageConfig:
     """Base class of everything that can stand between the source and the sink of a description.

@@ -6,8 +6,6 @@ from typing import Any, Generic, TypeVar
 
 from ._stage import ChangeExecutor, PathStage
 
-__all__ = ["PathVariants", "PathVariantsConfig"]
-
 T = TypeVar("T")
 
 

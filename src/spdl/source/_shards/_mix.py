@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["MixedLocation", "ShardMix"]
-
 #: Part of the key of the words by which leaves are sorted. Digits of pi.
 _LEAVES: Final = 0x13198A2E03707344
 #: Longer blocks are divided until their parts, the leaves, are not longer.

@@ -10,8 +10,6 @@ from spdl.source._sampler import ShuffledSampler
 
 from ._windows import Layout, Windows
 
-__all__ = ["ShardOrder", "Sharded"]
-
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 

@@ -19,8 +19,6 @@ from ._tar_build import divide_name
 from ._tar_headers import BLOCK, TarHeaders
 from ._unpacked import UNPACKING_ERRORS, unpacked
 
-__all__ = ["ShardStream"]
-
 #: Maximum bytes per read of a stream. A damaged size can therefore not cause a large allocation.
 _LARGEST_READ: Final = 1 << 26
 

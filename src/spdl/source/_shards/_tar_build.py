@@ -21,17 +21,6 @@ from spdl.source._urls import place_of
 
 from ._tar_headers import BLOCK, TarHeaders
 
-__all__ = [
-    "KIND",
-    "FoundShards",
-    "TarTable",
-    "build_index",
-    "check_tables",
-    "divide_name",
-    "encode_tables",
-    "find_shards",
-]
-
 #: Kind of the index file.
 KIND: Final = "tar archives"
 #: Bytes per read; larger files are skipped. A request to a store costs much more than a system call.

@@ -15,8 +15,6 @@ from typing import Final, NamedTuple
 from spdl.source._errors import CompressedShardError, ShardError
 from spdl.source._sniff import compression_of, describe_beginning
 
-__all__ = ["BLOCK", "TarHeaders", "TarMember"]
-
 BLOCK: Final = 512
 #: Maximum size of an extension header, which has the name or attributes of one file. A larger one is damaged, or meant
 #: to exhaust memory.

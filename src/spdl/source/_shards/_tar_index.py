@@ -23,8 +23,6 @@ from ._tar_build import KIND, FoundShards, TarTable, build_index, check_tables, 
 from ._tar_headers import BLOCK
 from ._tar_sample import Shard, TarSample, cut_off
 
-__all__ = ["TarIndex"]
-
 _MEMORY: Final = "an index in memory"
 
 

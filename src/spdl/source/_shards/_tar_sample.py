@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 from spdl.source._errors import ShardError
 
-__all__ = ["Shard", "TarSample", "cut_off"]
-
 
 class Shard(NamedTuple):
     """Description of one archive in an index."""

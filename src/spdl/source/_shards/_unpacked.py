@@ -8,8 +8,6 @@ from typing import Any, Final
 from spdl.source._errors import CompressedShardError
 from spdl.source._sniff import compression_of
 
-__all__ = ["UNPACKING_ERRORS", "unpacked"]
-
 #: Errors that modules of the standard library raise for damaged compressed data. Errors of the files derive from these.
 UNPACKING_ERRORS: Final = (EOFError, zlib.error)
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Layout", "Windows"]
-
 #: Parts of the keys that keep the order of shards and the orders within windows different.
 _SHARDS, _WINDOWS = -1, -2
 #: Number of window orders that are cached.

@@ -12,8 +12,6 @@ from spdl.source._stream_share import StreamShare
 if TYPE_CHECKING:
     from datasets import IterableDataset
 
-__all__ = ["HuggingFaceStream"]
-
 
 class HuggingFaceStream(StreamShare):
     """The examples of a ``datasets.IterableDataset`` for one rank, with a state.

@@ -22,8 +22,6 @@ from spdl.source._urls import place_of
 
 from ._rows import Rows
 
-__all__ = ["JsonLines"]
-
 _KIND: Final = "lines"
 #: Bytes per read while searching for lines.
 _BLOCK: Final = 8 << 20

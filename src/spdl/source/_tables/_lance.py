@@ -13,8 +13,6 @@ from spdl.source._errors import ShardError
 
 from ._rows import Rows
 
-__all__ = ["LanceRows"]
-
 
 class LanceRows(Rows[dict[str, Any]]):
     """The rows of a Lance dataset: ``rows[number]`` is a dictionary by column. Needs pylance (``spdl-native[lance]``).

@@ -22,8 +22,6 @@ from ._rows import Rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ParquetRows"]
-
 
 class _Group(NamedTuple):
     """A row group of a file."""

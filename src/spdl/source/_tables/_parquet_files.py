@@ -17,8 +17,6 @@ from spdl.source._errors import ShardError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Columns", "ParquetFiles", "parquet", "partitions_of"]
-
 #: Number of files that stay open between reads, and the bytes of footers that stay in memory.
 _MAX_OPEN: Final = 64
 _MAX_FOOTERS: Final = 256 << 20

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from operator import index as as_index
 from typing import Any, TypeVar
 
-__all__ = ["Rows"]
-
 T = TypeVar("T")
 
 

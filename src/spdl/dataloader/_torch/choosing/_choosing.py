@@ -31,8 +31,6 @@ from ._local import LocalLoader
 from ._measuring import Cost, Measurement, measure
 from ._resumed import ResumedIndices
 
-__all__ = ["Choice", "begin", "change", "choose_without_measuring", "decide", "length_of", "reconsider"]
-
 _LOG = logging.getLogger("spdl.dataloader")
 
 #: CPU seconds to send a batch from a worker process, without its buffers: two messages and wake-ups. The second number

@@ -11,8 +11,6 @@ from spdl.dataloader._torch._thread_bound import copy_of
 from spdl.dataloader._torch.processes._seeding import seed_worker
 from spdl.dataloader._torch.threads._pieces import Outcome, Piece, PieceLoader
 
-__all__ = ["LocalLoader"]
-
 
 class LocalLoader:
     """Loads batches as a worker process with the number ``num_workers`` would.

@@ -22,8 +22,6 @@ from ._local import LocalLoader
 from ._resumed import ResumedIndices
 from ._side_by_side import Helper, Rate, Stopwatch, call_side_by_side
 
-__all__ = ["Cost", "Measurement", "measure"]
-
 #: Seconds for which samples are loaded one after the other, up to a third of the samples.
 _ALONE_SECONDS: Final = 0.1
 #: Minimum seconds of loading side by side; below it more batches are measured, as many as may be in flight. Threads

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-__all__ = ["Drawn", "ResumedIndices"]
-
 
 class Drawn(NamedTuple):
     """One index batch. Wrapped, because it may be ``None``."""

@@ -8,8 +8,6 @@ from queue import Empty, SimpleQueue
 from time import perf_counter, thread_time
 from typing import Any
 
-__all__ = ["Helper", "Rate", "Stopwatch", "call_side_by_side"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rate:

@@ -12,8 +12,6 @@ from typing import Any
 from spdl._processes._transport._arena import arena_slot
 from spdl._processes._transport._pickling import LARGE
 
-__all__ = ["collate_in_place"]
-
 
 def collate_in_place() -> None:
     """Make ``default_collate`` stack tensors in this worker's arena, as long as it has room.

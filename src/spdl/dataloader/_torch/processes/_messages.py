@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["FromWorker", "ToWorker"]
-
 
 class ToWorker(IntEnum):
     """Requests to a worker. Batch numbers count up over all workers and epochs. A closed connection ends the worker."""

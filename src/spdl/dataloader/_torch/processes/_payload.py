@@ -30,8 +30,6 @@ from spdl._processes._transport._reducers import MemoryPickler
 from spdl._processes._transport._tensors import Tensors, collector, with_places
 from spdl._processes._unpicklable import find_unpicklable
 
-__all__ = ["ForkedPayload", "SharedPayload", "UnpicklablePayloadError"]
-
 #: Alignment of buffers in bytes: a cache line, and enough for vector instructions.
 _ALIGNMENT: Final = 64
 

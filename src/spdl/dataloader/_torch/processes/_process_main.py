@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from spdl._processes._transport import Link, Message
 
-__all__ = ["Payload", "StartLimit", "WorkerSpec", "serve"]
-
 
 class Payload(Protocol):
     """Collate function, worker_init_fn and dataset, as they were sent."""

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from spdl.dataloader._torch._plan import Plan
     from spdl.dataloader._torch.resuming._progress import Recorded
 
-__all__ = ["ProcessRun"]
-
 _logger = logging.getLogger("spdl.dataloader")
 
 

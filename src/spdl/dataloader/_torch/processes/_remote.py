@@ -8,8 +8,6 @@ from typing import NamedTuple
 from spdl._processes._remote_failure import RemoteFailure
 from spdl._reports import add_note
 
-__all__ = ["RemoteException"]
-
 
 class RemoteException(NamedTuple):
     """An exception as it is sent."""

@@ -13,8 +13,6 @@ from __future__ import annotations
 import random
 from typing import Any
 
-__all__ = ["numpy_seed", "seed_worker"]
-
 
 def numpy_seed(base_seed: int, worker_id: int) -> Any:
     """Four numbers for ``numpy.random.seed``."""

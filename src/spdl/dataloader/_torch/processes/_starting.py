@@ -8,8 +8,6 @@ from spdl.pipeline import PipelineStateError
 
 from ._worker_pool import WorkerPool, pack
 
-__all__ = ["Starting"]
-
 
 class Starting:
     """Starts the workers of ``plan`` in a thread, which waits until they have the dataset.

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from spdl._processes._transport import Frame
     from spdl.dataloader._torch._plan import Plan
 
-__all__ = ["WorkerPool", "pack", "prepare_start"]
-
 #: Module that the fork server imports, so that workers need not.
 _PRELOADED: Final = "spdl.dataloader._torch.processes._preloaded"
 #: Minimum shared memory, in bytes, for the batches of one worker.

@@ -18,8 +18,6 @@ from ._progress import Before, Mark, Progress, Recorded, StateError, StreamStart
 from ._random import CapturedStates, Generators, check_states, from_text
 from ._stateful import start_of
 
-__all__ = ["Begun", "Loaded", "Loader", "epoch_of", "load", "save"]
-
 _KIND = "loader"
 
 

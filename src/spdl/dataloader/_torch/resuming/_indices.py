@@ -14,8 +14,6 @@ from ._progress import Progress, Recorded
 from ._random import Arrival
 from ._stateful import Stater, end_of, finish, load_passing, load_state, start_of
 
-__all__ = ["Indices", "checksum", "is_plain"]
-
 _END: Final = object()
 
 

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from spdl.resume._residue import Residue
 
-__all__ = ["Before", "Followed", "Mark", "Progress", "Recorded", "Snapshots", "StateError", "StreamMark", "StreamStart"]
-
 
 class StateError(NamedTuple):
     """Takes the place of a state if the user's ``state_dict()`` raised an exception."""

@@ -12,17 +12,6 @@ from typing import Any, Final
 
 from spdl.resume._errors import ResumeError
 
-__all__ = [
-    "Arrival",
-    "CapturedStates",
-    "Generators",
-    "GlobalState",
-    "check_states",
-    "from_text",
-    "global_kept",
-    "set_global",
-]
-
 
 class CapturedStates:
     """States of generators at some moment. Converted to text on first use."""

@@ -11,8 +11,6 @@ from spdl.resume._values import pack, unpack
 
 from ._progress import Recorded, StateError
 
-__all__ = ["Stater", "end_of", "finish", "is_stateful", "load_passing", "load_state", "start_of"]
-
 _END: Final = object()
 
 

@@ -13,9 +13,6 @@ from ._progress import Recorded, StreamStart
 from ._random import depends_on_global, global_kept
 from ._stateful import Stater, end_of, finish, is_stateful, load_state, start_of
 
-__all__ = ["DatasetStates", "Stream"]
-
-
 #: Where a dataset is loaded. A worker process has random generators of its own; elsewhere, the loader sets torch's.
 Place = Literal["inline", "thread", "process"]
 

@@ -5,8 +5,6 @@ from contextlib import nullcontext
 from queue import Empty, SimpleQueue
 from typing import Any
 
-__all__ = ["Endless", "Feed"]
-
 
 class Feed:
     """An unbounded queue. Thread-safe.

@@ -2,8 +2,6 @@
 
 import threading
 
-__all__ = ["IntraOpLimit"]
-
 
 class IntraOpLimit(threading.local):
     """Limit torch in the calling thread, once per thread.

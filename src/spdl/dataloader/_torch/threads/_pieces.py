@@ -13,8 +13,6 @@ from spdl.dataloader._torch.resuming._streams import DatasetStates
 
 from ._intra_op import IntraOpLimit
 
-__all__ = ["Outcome", "Piece", "PieceLoader", "SampleLoader", "Splitter", "may_split", "split_into_samples"]
-
 #: Minimum duration of a piece; handing one to another thread costs up to 0.05 ms.
 _LEAST_SECONDS: Final = 1e-3
 #: Number of samples of a batch whose number is not known before it is drawn.

@@ -26,8 +26,6 @@ from ._feed import Endless, Feed
 from ._intra_op import IntraOpLimit
 from ._pieces import Outcome, Piece, PieceLoader, SampleLoader, Splitter
 
-__all__ = ["ThreadRun"]
-
 
 class ThreadRun:
     """See ``Run``. Between epochs it keeps only what torch's order of random draws needs."""

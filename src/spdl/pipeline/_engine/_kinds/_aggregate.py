@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._lane import CallLane
     from spdl.pipeline.defs import AggregateConfig, DisaggregateConfig
 
-__all__ = ["add_aggregate", "add_disaggregate"]
-
 
 def add_aggregate(graph: GraphBuilder, config: AggregateConfig[Any], tail: Channel, out: Channel) -> None:
     """Add a stage that makes lists without a call, or calls an aggregator on the pool."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._observe._probe import ItemReader
     from spdl.pipeline.defs import MergeConfig
 
-__all__ = ["add_merge"]
-
 
 def add_merge(graph: GraphBuilder, config: MergeConfig, capacity: int) -> Channel:
     """Add the pipelines, and the node that merges them; the op of a custom merge is a task of the event loop."""

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline.defs import PipeConfig
 
-__all__ = ["OpWrapper"]
-
 
 class OpWrapper:
     """Wraps ops while a graph is built. Starts nothing."""

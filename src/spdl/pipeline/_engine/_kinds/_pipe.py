@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline.defs import MaxFailures, PipeConfig
 
-__all__ = ["add_pipe", "may_all_fail"]
-
 Stage = TypeVar("Stage", bound=CallStage)
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel
     from spdl.pipeline._engine._graph_builder import GraphBuilder
 
-__all__ = ["Gate", "add_gate", "with_gate"]
-
 
 class Gate:
     """Placeholder for the gate in the list of stages of a pipeline whose source refills."""

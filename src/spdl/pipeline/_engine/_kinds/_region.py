@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._graph_builder import GraphBuilder
     from spdl.pipeline.defs import Region
 
-__all__ = ["add_region"]
-
 
 def add_region(graph: GraphBuilder, region: Region, tail: Channel, out: Channel) -> None:
     """Add the stage and the threads that communicate with its workers."""

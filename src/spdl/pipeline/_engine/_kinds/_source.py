@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._graph_builder import GraphBuilder
     from spdl.pipeline.defs import SourceConfig
 
-__all__ = ["add_source"]
-
 
 def add_source(graph: GraphBuilder, config: SourceConfig[Any], capacity: int) -> Channel:
     """Add a source: a sync one gets its own thread, an async one a task of the event loop."""

@@ -23,8 +23,6 @@ from ._region import add_region
 from ._source import add_source
 from ._variants import add_variants
 
-__all__ = ["KINDS"]
-
 KINDS: Final = Kinds(
     sources={
         SourceConfig: add_source,

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._node import Node
     from spdl.pipeline.defs import PathVariantsConfig
 
-__all__ = ["add_variants"]
-
 
 def add_variants(graph: GraphBuilder, config: PathVariantsConfig[Any], tail: Channel, out: Channel) -> None:
     """Add the router and all nodes between it and ``out``."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._lane import AsyncLane
     from spdl.pipeline._engine._stages import SourceNode
 
-__all__ = ["iterate_async_source"]
-
 
 async def iterate_async_source(lane: AsyncLane, node: SourceNode) -> None:
     """Feed ``node`` until the source or the pipeline has ended. The iterator's ``aclose`` is always called."""

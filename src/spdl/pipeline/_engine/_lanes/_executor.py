@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._ticket import CallSource, Ticket
     from spdl.pipeline._info import StageInfo
 
-__all__ = ["ExecutorLane", "is_remote", "no_future"]
-
 #: Before Python 3.12.1, a process pool that breaks while it holds a cancelled call loses its manager thread, because
 #: ``set_exception`` raises there. The interpreter's exit then waits forever for the pool's workers.
 _MAY_CANCEL_REMOTE_CALLS: Final = sys.version_info >= (3, 12, 1)

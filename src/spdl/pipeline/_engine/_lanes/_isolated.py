@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._thread import EngineThread
     from spdl.pipeline._info import StageInfo
 
-__all__ = ["IsolatedJobs", "IsolatedLane"]
-
 #: If this many children in a row die before they are ready, the stage fails: the cause is not an item.
 _MAX_FAILED_STARTS: Final = 3
 

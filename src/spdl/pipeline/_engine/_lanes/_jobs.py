@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._remote_calls import Collected
     from spdl.pipeline._info import StageInfo
 
-__all__ = ["Job", "JobQueue", "TimedJobQueue"]
-
 
 class Job(Ticket):
     """One call of ``function(argument)``. Has no input of its own: ``value`` names the item in reports.

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._joining import Joining
     from spdl.pipeline._engine._stages import CustomMergeStage, SourceNode
 
-__all__ = ["LoopLane"]
-
 _LOG = logging.getLogger("spdl.pipeline")
 
 #: How long a join waits for stage hooks after it abandoned a call of their stage, in seconds.

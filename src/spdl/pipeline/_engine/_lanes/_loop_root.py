@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._core import Core
     from spdl.pipeline._engine._thread import EngineThread
 
-__all__ = ["Root"]
-
 
 class RootedLane(Protocol):
     """The interface of a lane that the root uses. Called on the loop's thread, not under the lock."""

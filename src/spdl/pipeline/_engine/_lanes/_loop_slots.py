@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._stages import CallStage
     from spdl.pipeline._engine._ticket import CallSource, Ticket
 
-__all__ = ["Slot", "Slots"]
-
 #: A slot yields to the loop after this many calls: an op that never waits would starve the other tasks.
 _CALLS_PER_TURN = 32
 

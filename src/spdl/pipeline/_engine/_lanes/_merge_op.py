@@ -15,8 +15,6 @@ from spdl.pipeline._marks import EOF, EPOCH_END
 if TYPE_CHECKING:
     from spdl.pipeline._engine._stages import CustomMergeStage
 
-__all__ = ["MergeReader", "MergeWriter", "run_merge_op"]
-
 
 class MergeReader:
     """One input of a merge op. Used on the loop's thread only."""

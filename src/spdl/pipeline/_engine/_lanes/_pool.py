@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._joining import Joining
     from spdl.pipeline._engine._stages import SourceNode
 
-__all__ = ["Helper", "PoolLane"]
-
 
 class Helper(Protocol):
     """The lane of a source whose thread sleeps for lack of room. It can run short calls in place of a worker."""

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._stages import RegionStage
     from spdl.pipeline._engine._stages._region_state import Held, Order, WorkerState
 
-__all__ = ["RegionLane"]
-
 #: How long calls in the workers may continue before the workers are killed, in seconds: after a stop, and otherwise.
 _STOP_TIMEOUT = 10.0
 _SHORT_TIMEOUT = 1.0

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from ._pool import PoolLane
 
-__all__ = ["SourceLane"]
-
 _EXHAUSTED: Final = object()
 
 #: Iterators that run no user code and never wait, so several items can be taken under the lock.

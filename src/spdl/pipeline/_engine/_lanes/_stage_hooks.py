@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._node import Node
     from spdl.pipeline._info import StageInfo
 
-__all__ = ["StageHooks"]
-
 
 class StageHooks:
     """The stage hooks of all nodes. The engine's lock guards what other threads use."""

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline.defs import Aggregator
 
-__all__ = ["AggregateStage", "Flush"]
-
 
 class Flush(Enum):
     """The value of a ticket that flushes, instead of an item."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel
     from spdl.pipeline._engine._deadlines import Deadlines, FlushTime
 
-__all__ = ["DueAggregateStage"]
-
 
 class DueAggregateStage(AggregateStage):
     """``AggregateStage`` for an aggregator that has a ``deadline``."""

@@ -19,8 +19,6 @@ from ._failing import begin
 if TYPE_CHECKING:
     from spdl.pipeline._engine._lane import AsyncLane
 
-__all__ = ["AsyncGeneratorStage"]
-
 
 class AsyncGeneratorStage(CallStage):
     """Emits every yielded value as it is produced.

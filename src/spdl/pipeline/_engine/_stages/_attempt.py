@@ -16,8 +16,6 @@ from spdl._reports import add_note
 from spdl.pipeline._engine._joining import stack_of
 from spdl.pipeline._engine._thread import EngineThread, Task
 
-__all__ = ["limited"]
-
 
 def limited(op: Callable[[Any], Any], seconds: float, stage: str) -> Callable[[Any], Any]:
     """Return a function that calls ``op`` and raises :class:`StageTimeoutError` if it takes longer than ``seconds``."""

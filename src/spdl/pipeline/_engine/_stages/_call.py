@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline._limits import Limit
 
-__all__ = ["CHEAP_SCORE", "CallStage"]
-
 #: A call this short is cheaper to run on the current thread than to pass to another: waking a thread costs about 25 us
 #: on the machines measured. See ``docs/architecture.md``, "The source thread helps".
 _CHEAP_CALL = 20e-6

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from ._source import SourceNode
 
-__all__ = ["CollateStage"]
-
 #: Maximum number of items that are taken from an iterator under the lock: they take about 10 us.
 _MOST_AT_ONCE: Final = 256
 

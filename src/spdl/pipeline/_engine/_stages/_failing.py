@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from ._call import CallStage
 
-__all__ = ["Settled", "WrongParameters", "begin", "settle_failure"]
-
 
 class WrongParameters(Exception):
     """An async op cannot be called with one argument. This would fail every item, so it fails the stage."""

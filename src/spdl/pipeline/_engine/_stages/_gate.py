@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._refill import Refill
     from spdl.pipeline._info import StageInfo
 
-__all__ = ["GateStage"]
-
 
 class GateStage(Node):
     """Passes items and marks on, and reports the positions of the items."""

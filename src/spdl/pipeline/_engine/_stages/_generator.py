@@ -16,8 +16,6 @@ from spdl.pipeline._engine._ticket import Ticket
 
 from ._call import CallStage
 
-__all__ = ["GeneratorStage"]
-
 
 class GeneratorStage(CallStage):
     """Emits every yielded value as it is produced, while there is room."""

@@ -20,8 +20,6 @@ from spdl._failure_log import log_failed
 if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
 
-__all__ = ["CallOnThread", "HookLog", "HookedGenerator", "HookedOp", "next_or_end", "steps_on_thread", "to_its_end"]
-
 _LOG = logging.getLogger("spdl.pipeline")
 _END: Final = object()
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._lane import AsyncLane
     from spdl.pipeline._info import StageInfo
 
-__all__ = ["CustomMergeStage", "MergeStage"]
-
 
 class MergeStage(Node):
     """Passes items on in order of arrival. An epoch mark passes when every input has reached it."""

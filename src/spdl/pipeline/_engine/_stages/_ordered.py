@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from spdl.pipeline._engine._origin import Origin
 
-__all__ = ["OrderedCallStage"]
-
 
 class OrderedCallStage(CallStage):
     """Emits in input order: finished calls wait for earlier ones and keep their slots."""

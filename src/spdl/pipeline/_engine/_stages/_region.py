@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._origin import Origin
     from spdl.pipeline._info import StageInfo
 
-__all__ = ["MAX_TRANSFERS", "RegionStage"]
-
 #: Maximum number of transfers in flight to or from a worker: one in work, one waiting.
 MAX_TRANSFERS: Final = 2
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from ._region import RegionStage
     from ._region_state import Held
 
-__all__ = ["RegionDeaths"]
-
 
 class RegionDeaths:
     """Handles the deaths of a region's workers. All methods run under the engine's lock.

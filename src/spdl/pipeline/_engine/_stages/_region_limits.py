@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._node import Node
     from spdl.pipeline._limits import Limit
 
-__all__ = ["RegionLimits"]
-
 
 class RegionLimits:
     """Checks the failure limits of a region. All methods run under the engine's lock.

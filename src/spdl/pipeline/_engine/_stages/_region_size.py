@@ -15,8 +15,6 @@ from ._region_state import WorkerState
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["RegionSize"]
-
 
 class RegionSize:
     """Tracks the number of workers of a region. All methods run under the engine's lock.

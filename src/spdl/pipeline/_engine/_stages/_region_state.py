@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._origin import Origin, Root
     from spdl.pipeline._engine._region_workers import Descent, Report, Then
 
-__all__ = ["Held", "Order", "WorkerState"]
-
 #: Types whose values are kept, to name an item held by a dead worker. Of other items only the type is kept, because
 #: they may be large.
 _NAMED: Final = (bool, int, float, str)

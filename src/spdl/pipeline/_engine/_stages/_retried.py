@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline.defs import Retry
 
-__all__ = ["RemoteRetried", "retried"]
-
 _END: Final = object()
 #: Stateless: it does not change the user's random numbers, and gives different numbers in forked children.
 _JITTER: Final = random.SystemRandom()

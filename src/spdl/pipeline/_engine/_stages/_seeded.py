@@ -20,8 +20,6 @@ from ._hooked import HookedGenerator, HookedOp, HookLog
 if TYPE_CHECKING:
     from spdl.pipeline._engine._ticket import Ticket
 
-__all__ = ["SeededHookedGenerator", "SeededHookedOp", "SeededOp", "SeededStage", "seeded"]
-
 
 class SeededStage(CallStage):
     """Base class of stages with random numbers."""

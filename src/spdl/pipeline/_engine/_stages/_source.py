@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._lane import AsyncLane, CallLane
     from spdl.pipeline._info import StageInfo
 
-__all__ = ["SourceNode"]
-
 
 class SourceNode(Node):
     """One source. Its lane iterates it and calls ``emit``; ``waiting`` is set while the lane waits for room."""

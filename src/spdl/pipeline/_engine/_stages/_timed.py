@@ -23,16 +23,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._ticket import Ticket
     from spdl.pipeline._info import StageInfo
 
-__all__ = [
-    "TimedCallStage",
-    "TimedGeneratorStage",
-    "TimedOrderedCallStage",
-    "TimedStage",
-    "give_up",
-    "in_time",
-    "timed_async",
-]
-
 _END: Final = object()
 
 

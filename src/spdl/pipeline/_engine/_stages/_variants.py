@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._core import Core
     from spdl.pipeline._info import StageInfo
 
-__all__ = ["BatchedPathMerge", "RouterStage"]
-
 #: Limit of items that routing buffers to look ahead past a full path (or, batched, of batches in flight).
 _MAX_HELD = 32
 
