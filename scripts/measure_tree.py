@@ -1,6 +1,6 @@
-"""Count what the rules of the house bound: lines, files, functions and import circles of ``src``; what tests reach into.
+"""Count what the rules of the house bound: lines, files, functions, import circles; and what tests reach into.
 
-``python scripts/measure_tree.py [TREE...]`` prints a column for each checkout; ``tests/test_house.py`` keeps the bounds.
+``python scripts/measure_tree.py [TREE...]`` prints a column for each checkout.
 """
 
 import ast
