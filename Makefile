@@ -10,7 +10,7 @@ help:
 	@echo "make soak      laws, damaged media and memory, over and over for SOAK_MINUTES=30"
 	@echo "make repeat    the tests that depend on when things happen, 300 times, alone and beside busy processes"
 	@echo "make coverage  the lines and branches that the tests reach, in Python and in native code"
-	@echo "make check     format, lint, types, layers, native stubs"
+	@echo "make check     format, lint, types, layers, stubs"
 	@echo "make docs      the site, in build/site"
 	@echo "make bench     all benchmarks (two hours); scripts/bench NAME runs one"
 	@echo "make wheel     wheels with FFmpeg inside, for Linux, and their tests (as root; half an hour the first time)"

@@ -10,6 +10,7 @@ import pytest
 import spdl.io
 from spdl import _names
 from tests.support.child import run_child
+from tests.test_site import load
 
 
 @pytest.mark.parametrize("place", sorted(set(_names._ELSEWHERE.values())))
@@ -96,3 +97,22 @@ def test_unknown_names_are_errors_of_type_checkers() -> None:
 
         spdl.io.load_imag  # type: ignore[attr-defined] # noqa: B018
         spdl.pipelin  # type: ignore[attr-defined] # noqa: B018
+
+
+@pytest.mark.tree
+def test_type_checkers_see_the_names_that_there_are() -> None:
+    """The stub beside each module is made from the table that its names come from."""
+    stubs = dict(load("scripts/name_stubs.py").stubs())
+    assert "pipeline/__init__.pyi" in {f"{path.parent.name}/{path.name}" for path in stubs}
+    assert [path for path, text in stubs.items() if path.read_text(encoding="utf-8") != text] == [], "run scripts/stubs"
+
+
+@pytest.mark.tree
+def test_a_stub_has_what_the_table_has() -> None:
+    """Modules come by name and are no part of an ``import *``."""
+    text = load("scripts/name_stubs.py").stub_of({".": "defs", "._b": "Y", "._a": "X", "other._c": "Z"})
+    lines = [line for line in text.splitlines() if line.strip()][1:]
+    assert lines[:4] == [
+        "from other._c import Z as Z", "from . import defs as defs", "from ._a import X as X", "from ._b import Y as Y",
+    ]  # fmt: skip
+    assert lines[4:] == ["__all__ = [", '    "X",', '    "Y",', '    "Z",', "]"]

@@ -46,31 +46,37 @@ _ELSEWHERE: Final = {
 
 
 def lazy_names(
-    namespace: dict[str, Any], module_of: Mapping[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a module that imports its public names on first use (PEP 562).
+    namespace: dict[str, Any], table: Mapping[str, str]
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__all__``, ``__getattr__`` and ``__dir__`` of a module whose names are imported on first use (PEP 562).
 
     .. code-block:: python
 
-        if not TYPE_CHECKING:  # otherwise a type checker would accept any name
-            __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)
+        __all__, __getattr__, __dir__ = lazy_names(globals(), {"._files": "load save", "._skip": "skip"})
+
+    Type checkers and editors read the stub beside the module, which ``scripts/stubs`` writes from the same table.
 
     Args:
-        namespace: The module's ``globals()``, with ``__all__``. Imported names are stored there.
-        module_of: For each name, the module that defines it, absolute or relative.
+        namespace: The module's ``globals()``. Imported names are stored there.
+        table: For each module, absolute or relative, the public names that it defines, separated by spaces. The names
+            of ``"."`` are modules themselves, and not in ``__all__``: ``import *`` would import all of them.
     """
     package = namespace["__spec__"].parent
+    module_of = {name: module for module, names in table.items() for name in names.split()}
+    public = sorted(name for name, module in module_of.items() if module != ".")
 
     def get(name: str) -> Any:
         if name not in module_of:
-            raise unknown_name(namespace["__name__"], name, namespace["__all__"])
+            raise unknown_name(namespace["__name__"], name, public)
         from importlib import import_module
 
+        if module_of[name] == ".":
+            return import_module(f".{name}", package)
         value = getattr(import_module(module_of[name], package), name)
         namespace[name] = value
         return value
 
-    return get, lambda: sorted({*namespace, *namespace["__all__"]})
+    return public, get, lambda: sorted({*namespace, *module_of})
 
 
 def unknown_name(module: str, name: str, public: Iterable[str]) -> AttributeError:

@@ -6,26 +6,14 @@ between. For loggers that take dictionaries, such as those of W&B and TensorBoar
 with those of torch's profiler.
 """
 
-from typing import TYPE_CHECKING
-
 from spdl._names import lazy_names
 
-if TYPE_CHECKING:
-    from ._merging import merge_traces as merge_traces
-    from ._opentelemetry import opentelemetry as opentelemetry
-    from ._prometheus import PrometheusExporter as PrometheusExporter
-    from ._prometheus import prometheus as prometheus
-    from ._reporting import write_report as write_report
-
-__all__ = ["PrometheusExporter", "merge_traces", "opentelemetry", "prometheus", "write_report"]
-
-_MODULE_OF = {
-    "PrometheusExporter": "._prometheus",
-    "merge_traces": "._merging",
-    "opentelemetry": "._opentelemetry",
-    "prometheus": "._prometheus",
-    "write_report": "._reporting",
-}
-
-if not TYPE_CHECKING:  # otherwise a type checker would accept any name
-    __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)
+__all__, __getattr__, __dir__ = lazy_names(
+    globals(),
+    {
+        "._merging": "merge_traces",
+        "._opentelemetry": "opentelemetry",
+        "._prometheus": "PrometheusExporter prometheus",
+        "._reporting": "write_report",
+    },
+)

@@ -7,210 +7,55 @@ Names are imported lazily, on first use. Worker processes (``_remote``) import t
 it, and importing the engine would take longer than starting the process.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spdl._names import lazy_names
 
-if TYPE_CHECKING:
-    from spdl._errors import FailureLimitError as FailureLimitError
-    from spdl._errors import InternalError as InternalError
-    from spdl._errors import InvalidOpError as InvalidOpError
-    from spdl._errors import NoSuccessError as NoSuccessError
-    from spdl._errors import PipelineError as PipelineError
-    from spdl._errors import PipelineFailure as PipelineFailure
-    from spdl._errors import PipelineStateError as PipelineStateError
-    from spdl._errors import PipelineStructureError as PipelineStructureError
-    from spdl._errors import RemoteOpError as RemoteOpError
-    from spdl._errors import StageTimeoutError as StageTimeoutError
-    from spdl._errors import StallError as StallError
-    from spdl._errors import UnsupportedPythonError as UnsupportedPythonError
-    from spdl._errors import WorkerDiedError as WorkerDiedError
-    from spdl._errors import WorkerError as WorkerError
-    from spdl._errors import WorkerTimeoutError as WorkerTimeoutError
-    from spdl._processes._transport._arena import arena_slot as arena_slot
-    from spdl._processes._transport._ring import SharedMemoryRingBuffer as SharedMemoryRingBuffer
-    from spdl._processes._transport._segments import SharedMemorySegmentPool as SharedMemorySegmentPool
-    from spdl._random import Rng as Rng
-    from spdl._random import RngKey as RngKey
-
-    from . import config as config
-    from . import defs as defs
-    from ._build import build_pipeline as build_pipeline
-    from ._builder import PipelineBuilder as PipelineBuilder
-    from ._cache_iterator import cache_iterator as cache_iterator
-    from ._info import StageInfo as StageInfo
-    from ._marks import is_eof as is_eof
-    from ._marks import is_epoch_end as is_epoch_end
-    from ._observe import BackgroundTask as BackgroundTask
-    from ._observe import BackgroundTaskFactory as BackgroundTaskFactory
-    from ._observe import ItemFailure as ItemFailure
-    from ._observe import PipelineStats as PipelineStats
-    from ._observe import StageStats as StageStats
-    from ._observe import TaskHook as TaskHook
-    from ._observe import TaskPerfStats as TaskPerfStats
-    from ._observe import TaskStatsHook as TaskStatsHook
-    from ._observe import create_task as create_task
-    from ._observe._process_group import ProcessGroupStatsMonitor as ProcessGroupStatsMonitor
-    from ._observe._queues import AsyncQueue as AsyncQueue
-    from ._observe._queues import QueuePerfStats as QueuePerfStats
-    from ._observe._queues import StatsQueue as StatsQueue
-    from ._observe._resource_usage import ProcessGroupResourceUsage as ProcessGroupResourceUsage
-    from ._observe._verdict import StageShares as StageShares
-    from ._observe._verdict import Verdict as Verdict
-    from ._pipeline import Pipeline as Pipeline
-    from ._priority import PriorityExecutorEntrypoint as PriorityExecutorEntrypoint
-    from ._priority import PriorityInterpreterPoolExecutor as PriorityInterpreterPoolExecutor
-    from ._priority import PriorityProcessPoolExecutor as PriorityProcessPoolExecutor
-    from ._priority import PriorityThreadPoolExecutor as PriorityThreadPoolExecutor
-    from ._profile import ProfileHook as ProfileHook
-    from ._profile import ProfileResult as ProfileResult
-    from ._profile import ProfileResults as ProfileResults
-    from ._profile import ProfileStats as ProfileStats
-    from ._profile import profile_pipeline as profile_pipeline
-    from ._provenance._origin import BatchOrigin as BatchOrigin
-    from ._quarantine import FailureEvent as FailureEvent
-    from ._quarantine import QuarantinedItem as QuarantinedItem
-    from ._quarantine import read_quarantine as read_quarantine
-    from ._remote._interpreters import iterate_in_subinterpreter as iterate_in_subinterpreter
-    from ._remote._interpreters import run_pipeline_in_subinterpreter as run_pipeline_in_subinterpreter
-    from ._remote._iterate import iterate_in_subprocess as iterate_in_subprocess
-    from ._remote._run_pipeline import run_pipeline_in_subprocess as run_pipeline_in_subprocess
-    from .defs import Rate as Rate
-
-__all__ = [
-    "AsyncQueue",
-    "BackgroundTask",
-    "BackgroundTaskFactory",
-    "BatchOrigin",
-    "FailureEvent",
-    "FailureLimitError",
-    "InternalError",
-    "InvalidOpError",
-    "ItemFailure",
-    "NoSuccessError",
-    "Pipeline",
-    "PipelineBuilder",
-    "PipelineError",
-    "PipelineFailure",
-    "PipelineStateError",
-    "PipelineStats",
-    "PipelineStructureError",
-    "PriorityExecutorEntrypoint",
-    "PriorityInterpreterPoolExecutor",
-    "PriorityProcessPoolExecutor",
-    "PriorityThreadPoolExecutor",
-    "ProcessGroupResourceUsage",
-    "ProcessGroupStatsMonitor",
-    "ProfileHook",
-    "ProfileResult",
-    "ProfileResults",
-    "ProfileStats",
-    "QuarantinedItem",
-    "QueuePerfStats",
-    "Rate",
-    "RemoteOpError",
-    "Rng",
-    "RngKey",
-    "SharedMemoryRingBuffer",
-    "SharedMemorySegmentPool",
-    "StageInfo",
-    "StageShares",
-    "StageStats",
-    "StageTimeoutError",
-    "StallError",
-    "StatsQueue",
-    "TaskHook",
-    "TaskPerfStats",
-    "TaskStatsHook",
-    "UnsupportedPythonError",
-    "Verdict",
-    "WorkerDiedError",
-    "WorkerError",
-    "WorkerTimeoutError",
-    "arena_slot",
-    "build_pipeline",
-    "cache_iterator",
-    "create_task",
-    "is_eof",
-    "is_epoch_end",
-    "iterate_in_subinterpreter",
-    "iterate_in_subprocess",
-    "profile_pipeline",
-    "read_quarantine",
-    "run_pipeline_in_subinterpreter",
-    "run_pipeline_in_subprocess",
-]
-
-#: The module that defines each name.
-_MODULES = {
-    "._build": ("build_pipeline",),
-    "._builder": ("PipelineBuilder",),
-    "._cache_iterator": ("cache_iterator",),
-    "spdl._errors": (
-        "FailureLimitError",
-        "InternalError",
-        "InvalidOpError",
-        "NoSuccessError",
-        "PipelineError",
-        "PipelineFailure",
-        "PipelineStateError",
-        "PipelineStructureError",
-        "RemoteOpError",
-        "StageTimeoutError",
-        "StallError",
-        "UnsupportedPythonError",
-        "WorkerDiedError",
-        "WorkerError",
-        "WorkerTimeoutError",
-    ),
-    "._info": ("StageInfo",),
-    "._marks": ("is_eof", "is_epoch_end"),
-    "._observe": (
-        "BackgroundTask",
-        "BackgroundTaskFactory",
-        "ItemFailure",
-        "PipelineStats",
-        "StageStats",
-        "TaskHook",
-        "TaskPerfStats",
-        "TaskStatsHook",
-        "create_task",
-    ),
-    "._observe._queues": ("AsyncQueue", "QueuePerfStats", "StatsQueue"),
-    "._observe._process_group": ("ProcessGroupStatsMonitor",),
-    "._observe._resource_usage": ("ProcessGroupResourceUsage",),
-    "._observe._verdict": ("StageShares", "Verdict"),
-    "._pipeline": ("Pipeline",),
-    "._profile": ("ProfileHook", "ProfileResult", "ProfileResults", "ProfileStats", "profile_pipeline"),
-    "._provenance._origin": ("BatchOrigin",),
-    "._priority": (
-        "PriorityExecutorEntrypoint",
-        "PriorityInterpreterPoolExecutor",
-        "PriorityProcessPoolExecutor",
-        "PriorityThreadPoolExecutor",
-    ),
-    "spdl._processes._transport._arena": ("arena_slot",),
-    "spdl._processes._transport._ring": ("SharedMemoryRingBuffer",),
-    "spdl._processes._transport._segments": ("SharedMemorySegmentPool",),
-    "spdl._random": ("Rng", "RngKey"),
-    ".defs": ("Rate",),
-    "._quarantine": ("FailureEvent", "QuarantinedItem", "read_quarantine"),
-    "._remote._interpreters": ("iterate_in_subinterpreter", "run_pipeline_in_subinterpreter"),
-    "._remote._iterate": ("iterate_in_subprocess",),
-    "._remote._run_pipeline": ("run_pipeline_in_subprocess",),
-}
+__all__, _get, __dir__ = lazy_names(
+    globals(),
+    {
+        ".": "config defs",
+        "._build": "build_pipeline",
+        "._builder": "PipelineBuilder",
+        "._cache_iterator": "cache_iterator",
+        "._info": "StageInfo",
+        "._marks": "is_eof is_epoch_end",
+        "._observe": (
+            "BackgroundTask BackgroundTaskFactory ItemFailure PipelineStats StageStats TaskHook "
+            "TaskPerfStats TaskStatsHook create_task"
+        ),
+        "._observe._process_group": "ProcessGroupStatsMonitor",
+        "._observe._queues": "AsyncQueue QueuePerfStats StatsQueue",
+        "._observe._resource_usage": "ProcessGroupResourceUsage",
+        "._observe._verdict": "StageShares Verdict",
+        "._pipeline": "Pipeline",
+        "._priority": (
+            "PriorityExecutorEntrypoint PriorityInterpreterPoolExecutor PriorityProcessPoolExecutor "
+            "PriorityThreadPoolExecutor"
+        ),
+        "._profile": "ProfileHook ProfileResult ProfileResults ProfileStats profile_pipeline",
+        "._provenance._origin": "BatchOrigin",
+        "._quarantine": "FailureEvent QuarantinedItem read_quarantine",
+        "._remote._interpreters": "iterate_in_subinterpreter run_pipeline_in_subinterpreter",
+        "._remote._iterate": "iterate_in_subprocess",
+        "._remote._run_pipeline": "run_pipeline_in_subprocess",
+        ".defs": "Rate",
+        "spdl._errors": (
+            "FailureLimitError InternalError InvalidOpError NoSuccessError PipelineError PipelineFailure "
+            "PipelineStateError PipelineStructureError RemoteOpError StageTimeoutError StallError "
+            "UnsupportedPythonError WorkerDiedError WorkerError WorkerTimeoutError"
+        ),
+        "spdl._processes._transport._arena": "arena_slot",
+        "spdl._processes._transport._ring": "SharedMemoryRingBuffer",
+        "spdl._processes._transport._segments": "SharedMemorySegmentPool",
+        "spdl._random": "Rng RngKey",
+    },
+)
 #: Using these needs the engine: in this process, or in a forked one that inherits the imported modules.
 _WITH_ENGINE = {"PipelineBuilder", "run_pipeline_in_subprocess"}
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-if not TYPE_CHECKING:  # hidden, or a type checker would accept any name of this package
-    _get, __dir__ = lazy_names(globals(), _MODULE_OF)
 
-    def __getattr__(name: str) -> Any:
-        from importlib import import_module
-
-        if name in ("config", "defs"):
-            return import_module(f".{name}", __name__)
-        if name in _WITH_ENGINE:
-            import_module("._build", __name__)
-        return _get(name)
+def __getattr__(name: str) -> Any:
+    if name in _WITH_ENGINE:
+        _get("build_pipeline")
+    return _get(name)
