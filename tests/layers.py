@@ -46,9 +46,7 @@ TORCH_NEEDS = (
     f"{TORCH}._sample_policy",
     f"{TORCH}.resuming",
 )
-IO_WORDS = tuple(
-    f"{IO}.{name}" for name in ("_arguments", "_errors", "_types", "_trace", "_remote", "_source", "_native")
-)
+IO_WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_trace", "_remote", "_source", "_native"))
 # Open to all: `spdl` itself (the version), how anybody reports and logs failures, what a whole number and a duration
 # are, the error for names that do not exist.
 OPEN = (
@@ -269,7 +267,6 @@ RULES = [
     # inside the media package: folders over one vocabulary, each below those that may import it
     Rule(f"{IO}._errors", lazily=(f"{IO}._types",)),
     Rule(f"{IO}._types"),
-    Rule(f"{IO}._arguments"),
     Rule(f"{IO}._trace"),
     # A URL of an object store is opened by the package for these, imported when the first one comes.
     Rule(f"{IO}._remote", allows=(f"{IO}._errors", f"{IO}._types"), lazily=("spdl.remote",)),

@@ -1,4 +1,8 @@
-"""Checks of numeric arguments: integers and durations.
+"""Checks of arguments: integers, numbers, durations, flags and words.
+
+One rule for all: NumPy's scalars mean what Python's numbers of the same value mean; ``bool`` is no number, and text is
+neither. A value of the wrong type raises ``TypeError``, one that is out of range ``ValueError``, and messages begin
+with the name of the argument.
 
 A duration is a finite number of seconds, >= 0, or > 0 where 0 makes no sense. ``None`` means no limit; infinity is
 accepted only for arguments that do not accept ``None``.
@@ -8,37 +12,41 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Final
+from collections.abc import Collection
+from typing import Any, Final
 
 #: Upper bound of timeouts, in seconds (about 30 years): the operating system's waits do not accept more.
 _LONGEST: Final = 1e9
+#: Largest C ``int``.
+MAX_INT: Final = 2**31 - 1
 
 
-def as_int(name: str, value: object) -> int:
+def as_int(name: str, value: object, least: int | None = None, most: int | None = None) -> int:
     """Return ``value`` as an ``int``. Accepts other integer types (NumPy's), but not ``bool``.
 
     Raises:
-        TypeError: ``value`` is not an integer; the message contains ``name``.
+        TypeError: ``value`` is not an integer.
+        ValueError: It is less than ``least``, or more than ``most``.
     """
-    if not isinstance(value, bool):
+    if type(value) is int:
+        number = value
+    else:
         try:
-            return operator.index(value)  # type: ignore[arg-type]  # the except clause is the check
+            if isinstance(value, bool):
+                raise TypeError
+            number = operator.index(value)  # type: ignore[arg-type]  # the except clause is the check
         except TypeError:
-            pass
-    raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__qualname__}")
+            raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__qualname__}") from None
+    if least is not None and number < least:
+        raise ValueError(f"{name} must be >= {least}, got {number}")
+    if most is not None and number > most:
+        raise ValueError(f"{name} must be <= {most}, got {number}")
+    return number
 
 
 def as_positive_int(name: str, value: object) -> int:
-    """Return ``value`` as a number of things, at least one.
-
-    Raises:
-        TypeError: ``value`` is not an integer; the message contains ``name``.
-        ValueError: ``value`` is not positive.
-    """
-    number = as_int(name, value)
-    if number < 1:
-        raise ValueError(f"{name} must be >= 1, got {number}")
-    return number
+    """Return ``value`` as a number of things, at least one."""
+    return as_int(name, value, 1)
 
 
 def int_or_none(value: object) -> int | None:
@@ -51,12 +59,31 @@ def int_or_none(value: object) -> int | None:
         return None
 
 
-def as_finite(name: str, value: object) -> float:
-    """Return ``value`` as a finite ``float``. Accepts other real number types, but not ``bool`` or text.
+def as_float(name: str, value: object) -> float:
+    """Return ``value`` as a ``float``, which may be infinite or NaN. Accepts other real number types, but not ``bool``.
 
     Raises:
-        TypeError: ``value`` is not a number; the message contains ``name``.
-        ValueError: ``value`` is not finite.
+        TypeError: ``value`` is not a number.
+    """
+    kind = type(value)
+    if kind is float:
+        return value  # type: ignore[return-value]
+    if _is_bool(kind) or not hasattr(kind, "__float__"):
+        raise TypeError(f"{name} must be a number, got {value!r} of type {kind.__qualname__}")
+    try:
+        return float(value)  # type: ignore[arg-type]  # it has __float__
+    except OverflowError:  # an int beyond the range of floats
+        return math.inf
+    except (TypeError, ValueError, RuntimeError):  # an array or a tensor of several numbers
+        raise TypeError(f"{name} must be one number, got {value!r} of type {kind.__qualname__}") from None
+
+
+def as_finite(name: str, value: object) -> float:
+    """Return ``value`` as a finite ``float``.
+
+    Raises:
+        TypeError: ``value`` is not a number.
+        ValueError: It is not finite.
     """
     number = as_float(name, value)
     if not math.isfinite(number):
@@ -105,26 +132,34 @@ def as_timeout(name: str, value: object, *, positive: bool = False) -> float | N
 
 
 def as_interval(name: str, value: object) -> float:
-    """Return ``value`` as the time between two reports. Zero and negative numbers mean no reports.
-
-    Raises:
-        TypeError: ``value`` is not a number.
-        ValueError: ``value`` is not finite.
-    """
+    """Return ``value`` as the time between two reports. Zero and negative numbers mean no reports."""
     return as_finite(name, value)
 
 
-def as_float(name: str, value: object) -> float:
-    """Return ``value`` as a ``float``, which may be infinite or NaN. Accepts other real number types, but not ``bool``.
+def as_bool(name: str, value: Any) -> bool:
+    """Return ``value`` as a ``bool``. Accepts NumPy's, but neither numbers nor ``None``.
 
     Raises:
-        TypeError: ``value`` is not a number; the message contains ``name``.
+        TypeError: ``value`` is something else.
     """
-    if isinstance(value, bool) or not hasattr(type(value), "__float__"):
-        raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__qualname__}")
-    try:
-        return float(value)  # type: ignore[arg-type]  # it has __float__
-    except OverflowError:  # an int beyond the range of floats
-        return math.inf
-    except (TypeError, ValueError):  # an array of several numbers
-        raise TypeError(f"{name} must be one number, got {value!r} of type {type(value).__qualname__}") from None
+    if value is True or value is False:
+        return value
+    if _is_bool(type(value)):
+        return bool(value)
+    raise TypeError(f"{name} must be a bool, got {value!r} of type {type(value).__qualname__}")
+
+
+def require_word(name: str, value: object, words: Collection[str]) -> None:
+    """Check that ``value`` is one of ``words``.
+
+    Raises:
+        TypeError: ``value`` is not text.
+        ValueError: It is other text.
+    """
+    if not isinstance(value, str) or value not in words:
+        kind = ValueError if isinstance(value, str) else TypeError
+        raise kind(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}")
+
+
+def _is_bool(kind: type) -> bool:
+    return kind is bool or (kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_"))  # bool_ before NumPy 2

@@ -93,7 +93,7 @@ WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("decode_packets_nvdec", {"device_config": 0}, TypeError, "device_config must be made by cuda_config"),
     ("decode_packets_nvdec", {"pix_fmt": "rgba"}, ValueError, "pix_fmt must be 'rgb' or 'bgr', got 'rgba'"),
     ("decode_packets_nvdec", {"crop_left": -1}, ValueError, "crop_left must be >= 0, got -1"),
-    ("decode_packets_nvdec", {"crop_top": 1.5}, TypeError, "crop_top must be an integer, got 1.5"),
+    ("decode_packets_nvdec", {"crop_top": 1.5}, TypeError, "crop_top must be an int, got 1.5"),
     ("decode_packets_nvdec", {"crop_top": 500, "crop_bottom": 500}, ValueError, "must leave at least 1 of"),
     ("decode_packets_nvdec", {"scale_width": 0}, ValueError, "scale_width must be >= 1, or -1"),
     ("nvdec_decoder", {"codec": None}, TypeError, "codec must be a VideoCodec, got NoneType"),

@@ -173,10 +173,10 @@ def test_values_out_of_range_are_refused(options: dict[str, Any], message: str) 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"size": 8.0}, "size must be an integer, got 8.0"),
-        ({"size": True}, "size must be an integer, got True"),
-        ({"size": "8"}, "size must be an integer, got '8'"),
-        ({"size": None}, "size must be an integer, got None"),
+        ({"size": 8.0}, "size must be an int, got 8.0"),
+        ({"size": True}, "size must be an int, got True"),
+        ({"size": "8"}, "size must be an int, got '8'"),
+        ({"size": None}, "size must be an int, got None"),
         ({"resize": 256}, r"resize must be ShorterSide\(...\), LongerSide\(...\) or None, got 256"),
         ({"resize": ShorterSide}, "resize must be ShorterSide"),
         ({"crop": "center"}, r"crop must be CenterCrop\(\), .* or None, got 'center'"),
@@ -188,8 +188,8 @@ def test_values_out_of_range_are_refused(options: dict[str, Any], message: str) 
         ({"dtype": np.float32}, "dtype must be one of 'uint8'"),
         ({"dtype": "float32", "mean": "gray"}, "mean must be a number, got 'gray'"),
         ({"dtype": "float32", "std": (1, 1, None)}, "std must be a number, got None"),
-        ({"fill": 0.5}, "fill must be an integer, got 0.5"),
-        ({"fill": "black"}, "fill must be an integer, got 'black'"),
+        ({"fill": 0.5}, "fill must be an int, got 0.5"),
+        ({"fill": "black"}, "fill must be an int, got 'black'"),
         ({"exact": 1}, "exact must be a bool, got 1"),
         ({"orient": None}, "orient must be a bool, got None"),
     ],
@@ -240,11 +240,11 @@ def test_all_that_means_something_is_taken(options: dict[str, Any]) -> None:
     ("part", "options", "error", "message"),
     [
         (ShorterSide, {"length": 0}, ValueError, "length must be >= 1, got 0"),
-        (ShorterSide, {"length": 8.5}, TypeError, "length must be an integer, got 8.5"),
+        (ShorterSide, {"length": 8.5}, TypeError, "length must be an int, got 8.5"),
         (LongerSide, {"position": "left"}, ValueError, "position must be one of 'center', 'top_left', got 'left'"),
         (Crop, {"top": -1, "left": 0, "height": 1, "width": 1}, ValueError, "top must be >= 0, got -1"),
         (Crop, {"top": 0, "left": 0, "height": 0, "width": 1}, ValueError, "height must be >= 1, got 0"),
-        (Crop, {"top": 0, "left": 0, "height": 1, "width": None}, TypeError, "width must be an integer, got None"),
+        (Crop, {"top": 0, "left": 0, "height": 1, "width": None}, TypeError, "width must be an int, got None"),
         (RandomResizedCrop, {"scale": (0, 1)}, ValueError, "scale must be .* 0 < low <= high <= 1, got"),
         (RandomResizedCrop, {"scale": (0.5, 0.4)}, ValueError, r"scale must be .*, got \(0.5, 0.4\)"),
         (RandomResizedCrop, {"scale": (0.5, 1.1)}, ValueError, "scale must be"),
@@ -309,14 +309,14 @@ def test_part_that_the_picture_does_not_have_fails() -> None:
     [
         ((0, 5), ValueError, "height must be >= 1, got 0"),
         ((5, 2**40), ValueError, "width must be <= 2147483647"),
-        ((5.0, 5), TypeError, "height must be an integer, got 5.0"),
+        ((5.0, 5), TypeError, "height must be an int, got 5.0"),
         (
             (5, 5, -1),
             ValueError,
             r"seed must be >= 0 and < 2\*\*64, got -1; sample_seeds makes such seeds from any integer",
         ),
         ((5, 5, 2**64), ValueError, "seed must be"),
-        ((5, 5, None), TypeError, "seed must be an integer, got None"),
+        ((5, 5, None), TypeError, "seed must be an int, got None"),
     ],
 )
 def test_plan_checks_its_numbers(arguments: Any, error: type[Exception], message: str) -> None:

@@ -168,9 +168,9 @@ def test_sizes_are_positive(options: dict[str, int]) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"width": "8"}, "width must be an integer, got '8'"),
-        ({"height": True}, "height must be an integer, got True"),
-        ({"height": 8.0}, "height must be an integer, got 8.0"),
+        ({"width": "8"}, "width must be an int, got '8'"),
+        ({"height": True}, "height must be an int, got True"),
+        ({"height": 8.0}, "height must be an int, got 8.0"),
         ({"pix_fmt": ["rgb24"]}, "pix_fmt must be the name of a pixel format or None, got \\['rgb24'\\]"),
     ],
 )

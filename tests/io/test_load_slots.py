@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from spdl.io import _native
-from spdl.io._images._arguments import MAX_PIXELS
 from spdl.io._images._image_transform import native_transform
+from spdl.io._types import MAX_PIXELS
 from tests.io.transformed import JPEG, JUNK, PLAIN, flat
 from tests.support.child import run_child
 

@@ -213,7 +213,7 @@ def test_replay_for_another_size_is_refused() -> None:
         ({"seeds": [0.5, 1]}, "seeds must be integers, one per source"),
         ({"replay": [None, None]}, r"replay\[0\] must be an AppliedTransform, got NoneType: leave out"),
         ({"replay": [PLAIN, PLAIN]}, r"replay\[0\] must be an AppliedTransform, got ImageTransform"),
-        ({"num_threads": 1.0}, "num_threads must be an integer, got 1.0"),
+        ({"num_threads": 1.0}, "num_threads must be an int, got 1.0"),
         ({"on_failure": None}, "on_failure must be one of"),
         ({"spares": "spare.jpg"}, "spares must be a list of sources, got one of type str"),
     ],

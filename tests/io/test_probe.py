@@ -156,5 +156,5 @@ def test_a_stream_that_is_not_there_is_named(index: int) -> None:
             demuxer.demux_audio(stream=index)
         with pytest.raises(spdl.io.StreamNotFoundError, match="stream 1 is audio, not video"):
             demuxer.demux_video(stream=1)
-        with pytest.raises(TypeError, match="stream must be an integer"):
+        with pytest.raises(TypeError, match="stream must be an int"):
             demuxer.demux_audio(stream=True)

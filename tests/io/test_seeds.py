@@ -116,9 +116,9 @@ def test_numbers_out_of_range_are_refused(arguments: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((0.5, 0, [0]), "seed must be an integer, got 0.5"),
-        (("7", 0, [0]), "seed must be an integer, got '7'"),
-        ((0, None, [0]), "epoch must be an integer, got None"),
+        ((0.5, 0, [0]), "seed must be an int, got 0.5"),
+        (("7", 0, [0]), "seed must be an int, got '7'"),
+        ((0, None, [0]), "epoch must be an int, got None"),
         ((0, 0, [1.0]), "indices must be integers: 'float'"),
         ((0, 0, 5), "indices must be integers: 'int' object is not iterable"),
     ],

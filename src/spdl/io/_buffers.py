@@ -5,8 +5,9 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from spdl._numbers import as_bool, as_int
+
 from . import _native
-from ._arguments import as_bool, as_integer
 from ._errors import ConvertError, DeviceError, NativeLibraryError
 from ._types import ArrayInterface, CUDAArrayInterface
 
@@ -119,7 +120,7 @@ def cpu_storage(size: int, pin_memory: bool = True) -> "CPUStorage":
         DeviceError: ``pin_memory`` is set, and CUDA is not available.
         MemoryError: There is not enough memory.
     """
-    size, pin_memory = as_integer("size", size), as_bool("pin_memory", pin_memory)
+    size, pin_memory = as_int("size", size), as_bool("pin_memory", pin_memory)
     if size < 1:
         raise ConvertError(f"cannot allocate storage: size must be >= 1, got {size}", action="allocate storage")
     if pin_memory:

@@ -20,6 +20,24 @@ if TYPE_CHECKING:
 _READY = frozenset((str, bytes, bytearray, memoryview))
 
 
+def as_sources(name: str, sources: Any) -> list[Source]:
+    """The sources as a list.
+
+    Raises:
+        TypeError: ``sources`` is a single source: its characters or bytes are not sources.
+    """
+    require_several(name, sources)
+    return list(sources)
+
+
+def require_several(name: str, sources: object) -> None:
+    """Raise ``TypeError`` for a single source."""
+    if type(sources) is list:  # the usual case; the check below uses an abstract base class, which is slow
+        return
+    if isinstance(sources, str | bytes | bytearray | memoryview | os.PathLike):
+        raise TypeError(f"{name} must be a list of sources, got one of type {type(sources).__name__}: put it in a list")
+
+
 def as_native_sources(sources: "Iterable[Source]") -> "list[str | Buffer | NDArray[np.uint8]]":
     """Call ``as_native_source`` for each source; takes well below a microsecond per source for common types.
 

@@ -62,6 +62,11 @@ class Default:
         return "DEFAULT"
 
 
+#: The default of ``max_pixels``, so that a small file cannot use up all memory. Pillow's limit: twice its
+#: ``MAX_IMAGE_PIXELS``. Native code has the same default.
+MAX_PIXELS: Final = 178_956_970
+
+
 #: Default of arguments where ``None`` already has a meaning.
 DEFAULT: Final = Default()
 

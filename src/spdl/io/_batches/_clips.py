@@ -4,15 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
+from spdl._numbers import MAX_INT, as_int, require_word
 from spdl.io import _native
-from spdl.io._arguments import as_integer
-from spdl.io._images._arguments import MAX_PIXELS, as_max_pixels, require_word
 from spdl.io._images._image_transform import ImageTransform, native_transform
 from spdl.io._images._load_transformed import NUM_BYTES, as_memory
 from spdl.io._media._config import DecodeConfig, DemuxConfig, check_arguments, decode_fields, demux_fields
 from spdl.io._media._demux import stream_of
 from spdl.io._trace import traced
-from spdl.io._types import Source
+from spdl.io._types import MAX_PIXELS, Source
 
 from ._items import Loaded, OnFailure, Sources, Statuses, as_seeds, as_starts, finish
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from spdl.io._native import CPUBuffer
 
 _LAYOUTS = ("NTHWC", "NTCHW", "NCTHW")
-_MOST = 2**31 - 1
 
 
 @traced
@@ -119,7 +117,7 @@ def load_video_clips(
     statuses = Statuses(strict, on_failure, num_threads)
     sources = Sources.of(srcs)
     count = len(sources)
-    frames, step = _as_count("num_frames", num_frames), _as_count("stride", stride)
+    frames, step = as_int("num_frames", num_frames, 1, MAX_INT), as_int("stride", stride, 1, MAX_INT)
     require_word("layout", layout, _LAYOUTS)
     applied = _as_transform(size, transform, layout, dtype, mean, std)
     where: Any = start
@@ -148,7 +146,7 @@ def load_video_clips(
             is_channels_first=layout == "NCTHW",
             starts=where,
             seeds=numbers,
-            max_pixels=as_max_pixels(max_pixels),
+            max_pixels=as_int("max_pixels", max_pixels, 1, MAX_INT),
             stream=stream_of(stream),
             demux=demux_fields(demux_config),
             decode=decode_fields(decode_config),
@@ -156,13 +154,6 @@ def load_video_clips(
         )
 
     return finish(buffer, sources, statuses, load, kind="clip")
-
-
-def _as_count(name: str, value: Any) -> int:
-    number = as_integer(name, value)
-    if not 1 <= number <= _MOST:
-        raise ValueError(f"{name} must be >= 1 and < 2**31, got {number}")
-    return number
 
 
 def _as_transform(size: Any, transform: Any, layout: str, dtype: Any, mean: Any, std: Any) -> ImageTransform:

@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
+from spdl._numbers import as_bool, as_float, as_int, require_word
 from spdl.io import _native
-from spdl.io._arguments import as_bool, as_integer, as_number_or_infinity
-from spdl.io._images._arguments import as_sources, require_word
 from spdl.io._images._image_transform import as_seed
 from spdl.io._images._outcomes import report_failures
 from spdl.io._images._seeds import sample_seeds
 from spdl.io._media._config import DemuxConfig, as_remote_config
 from spdl.io._remote import Fetched, fetch_all, is_remote, open_blocks
-from spdl.io._source import as_native_sources
+from spdl.io._source import as_native_sources, as_sources
 from spdl.io._types import Excerpt, LoadFailure, Source
 
 if TYPE_CHECKING:
@@ -42,11 +41,7 @@ class Statuses:
         """
         require_word("on_failure", self.on_failure, ("drop", "zero"))
         object.__setattr__(self, "strict", as_bool("strict", self.strict))
-        object.__setattr__(self, "strict", as_bool("strict", self.strict))
-        number = as_integer("num_threads", self.num_threads)
-        if not 0 <= number < 2**16:
-            raise ValueError(f"num_threads must be >= 0 and < 2**16, got {number}")
-        object.__setattr__(self, "num_threads", number)
+        object.__setattr__(self, "num_threads", as_int("num_threads", self.num_threads, 0, 2**16 - 1))
 
 
 @dataclass(slots=True)
@@ -108,7 +103,7 @@ def as_seeds(
     if seed is not None and seeds is not None:
         raise ValueError("seed and seeds exclude each other: seed is one for the batch, seeds has one per source")
     if seed is not None:
-        return sample_seeds(as_integer("seed", seed), 0, range(count))
+        return sample_seeds(as_int("seed", seed), 0, range(count))
     if seeds is None:
         if needed_for is not None:
             raise ValueError(f"seed or seeds must be given for {needed_for}; sample_seeds makes one per source")
@@ -140,7 +135,7 @@ def as_starts(start: Any, count: int) -> list[float]:
 
 def _as_start(value: Any) -> float:
     try:
-        seconds = as_number_or_infinity("start", value)
+        seconds = as_float("start", value)
     except TypeError:
         raise TypeError(f"start must be a number of seconds or one per source, got {value!r}") from None
     if not math.isfinite(seconds):

@@ -4,7 +4,6 @@ import importlib
 import os
 from typing import Any
 
-from spdl.io._arguments import as_integer
 from spdl.io._errors import DeviceError
 
 
@@ -70,11 +69,3 @@ def local_device(action: str) -> Any:
         ) from None
     torch = check_device_index(rank, action, origin="" if text is None else f" (LOCAL_RANK={text})")
     return torch.device("cuda", rank)
-
-
-def check_int(name: str, value: object, least: int) -> int:
-    """Raise unless ``value`` is an integer of at least ``least``."""
-    number = as_integer(name, value)
-    if number < least:
-        raise ValueError(f"{name} must be >= {least}, got {number}")
-    return number

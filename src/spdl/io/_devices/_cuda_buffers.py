@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from spdl._numbers import as_int
 from spdl.io import _native
 from spdl.io._buffers import to_numpy
 from spdl.io._trace import traced
 
-from ._cuda import check_device_index, check_int
+from ._cuda import check_device_index
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,7 +50,7 @@ def cuda_config(device_index: int, stream: int = _PER_THREAD_STREAM, allocator: 
         ValueError: A number is negative.
         TypeError: An argument has the wrong type.
     """
-    device_index, stream = check_int("device_index", device_index, 0), check_int("stream", stream, 0)
+    device_index, stream = as_int("device_index", device_index, 0), as_int("stream", stream, 0)
     if allocator is not None:
         if not isinstance(allocator, tuple | list) or len(allocator) != 2 or not all(map(callable, allocator)):
             raise TypeError(f"allocator must be a pair of functions, to allocate and to free; got {allocator!r}")

@@ -3,8 +3,8 @@
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
+from spdl._numbers import as_bool
 from spdl.io import _native
-from spdl.io._arguments import as_bool
 from spdl.io._errors import ArchiveError
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from spdl._numbers import as_int
 from spdl._reports import add_note
 from spdl.io import _native
-from spdl.io._arguments import as_integer
 from spdl.io._errors import ArchiveError
 
 from ._npy import load_npy
@@ -78,9 +78,7 @@ class NpzFile(Mapping[str, "NDArray[Any]"]):
         *,
         max_uncompressed_bytes: int = _DEFAULT_LIMIT,
     ) -> None:
-        max_uncompressed_bytes = as_integer("max_uncompressed_bytes", max_uncompressed_bytes)
-        if max_uncompressed_bytes < 0:
-            raise ValueError(f"max_uncompressed_bytes must be >= 0, got {max_uncompressed_bytes}")
+        max_uncompressed_bytes = as_int("max_uncompressed_bytes", max_uncompressed_bytes, 0)
         self._data = _as_bytes(data)
         self._entries = {name: _checked(name, entry, len(self._data)) for name, entry in meta.items()}
         inflated = sum(entry.uncompressed_size for entry in self._entries.values() if entry.method == _DEFLATED)

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from spdl._numbers import as_float
 from spdl.io import _native
-from spdl.io._arguments import as_number_or_infinity
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,7 +45,7 @@ def load_wav(
 
 
 def _as_seconds(name: str, value: Any) -> float | None:
-    return None if value is None else as_number_or_infinity(name, value)  # native code refuses what is not finite
+    return None if value is None else as_float(name, value)  # native code refuses what is not finite
 
 
 def parse_wav(data: "Buffer | NDArray[Any]") -> "WAVHeader":

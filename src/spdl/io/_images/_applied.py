@@ -4,7 +4,7 @@ import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spdl.io._arguments import as_bool
+from spdl._numbers import as_bool
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,9 +2,9 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from ._arguments import as_numbers, as_pixels, require_word
+from spdl._numbers import MAX_INT, as_finite, as_int, require_word
 
 #: Largest length of a side, in pixels, where two sides are added: half the maximum of a C int.
 _MAX_INT_HALF = 2**30
@@ -23,7 +23,7 @@ class ShorterSide:
     length: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "length", as_pixels("length", self.length))
+        object.__setattr__(self, "length", as_int("length", self.length, 1, MAX_INT))
 
     def __repr__(self) -> str:
         return f"ShorterSide({self.length})"
@@ -90,4 +90,19 @@ class Crop:
 
     def __post_init__(self) -> None:
         for name, least in (("top", 0), ("left", 0), ("height", 1), ("width", 1)):
-            object.__setattr__(self, name, as_pixels(name, getattr(self, name), least=least, most=_MAX_INT_HALF))
+            object.__setattr__(self, name, as_int(name, getattr(self, name), least, _MAX_INT_HALF))
+
+
+def as_numbers(name: str, value: Any, count: int) -> tuple[float, ...]:
+    """Exactly ``count`` numbers, from any iterable, as a tuple.
+
+    Raises:
+        TypeError: ``value`` is not iterable, or an item is not a number.
+        ValueError: There are more or fewer numbers, or one is not finite.
+    """
+    if isinstance(value, str | bytes) or not hasattr(type(value), "__iter__"):
+        raise TypeError(f"{name} must be {count} numbers, got {value!r}")
+    numbers = tuple(as_finite(name, number) for number in value)
+    if len(numbers) != count:
+        raise ValueError(f"{name} must be {count} numbers, got {value!r}")
+    return numbers

@@ -6,12 +6,11 @@ import functools
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from spdl._numbers import MAX_INT, as_bool, as_finite, as_int, require_word
 from spdl.io import _native
-from spdl.io._arguments import as_bool, as_integer, as_number
 
 from ._applied import AppliedTransform, applied_of
-from ._arguments import as_numbers, as_pixels, require_word
-from ._crops import CenterCrop, Crop, LongerSide, RandomCrop, RandomResizedCrop, ShorterSide
+from ._crops import CenterCrop, Crop, LongerSide, RandomCrop, RandomResizedCrop, ShorterSide, as_numbers
 
 if TYPE_CHECKING:
     from spdl.io._native import Transform
@@ -87,7 +86,7 @@ class ImageTransform:
     def __post_init__(self) -> None:
         self._set("size", _as_size(self.size))
         for name in ("flip", "vertical_flip"):
-            probability = as_number(name, getattr(self, name))
+            probability = as_finite(name, getattr(self, name))
             if not 0 <= probability <= 1:
                 raise ValueError(f"{name} must be a probability, from 0 to 1, got {probability:g}")
             self._set(name, probability)
@@ -135,7 +134,9 @@ class ImageTransform:
             NativeLibraryError: The native part is missing.
         """
         seed = as_seed("seed", seed)
-        plan = native_transform(self).plan(as_pixels("height", height), as_pixels("width", width), seed)
+        plan = native_transform(self).plan(
+            as_int("height", height, 1, MAX_INT), as_int("width", width, 1, MAX_INT), seed
+        )
         return applied_of(plan, _as_size(self.size))
 
     def _set(self, name: str, value: object) -> None:
@@ -150,7 +151,7 @@ class ImageTransform:
                 raise ValueError(f"{name} is for floating point, and dtype is 'uint8': use 'float32', or leave it out")
             # A single number is kept as it is, so that `replace` can change the color.
             self._set(
-                name, as_numbers(name, value, _CHANNELS[self.color]) if _is_many(value) else as_number(name, value)
+                name, as_numbers(name, value, _CHANNELS[self.color]) if _is_many(value) else as_finite(name, value)
             )
         if self.std is not None and not all(number > 0 for number in _per_channel(self.std, self.color)):
             raise ValueError(f"std must be > 0, got {self.std!r}")
@@ -190,7 +191,7 @@ def as_seed(name: str, value: Any) -> int:
         TypeError: It is not an integer.
         ValueError: It is negative, or has more than 64 bits.
     """
-    seed = as_integer(name, value)
+    seed = as_int(name, value)
     if not 0 <= seed < 2**64:
         raise ValueError(f"{name} must be >= 0 and < 2**64, got {seed}; sample_seeds makes such seeds from any integer")
     return seed
@@ -257,16 +258,16 @@ def _normalization(transform: ImageTransform) -> tuple[_Four, _Four]:
 
 def _as_size(value: Any) -> tuple[int, int]:
     if not _is_many(value):
-        side = as_pixels("size", value)
+        side = as_int("size", value, 1, MAX_INT)
         return side, side
-    sides = tuple(as_pixels("size", side) for side in value)
+    sides = tuple(as_int("size", side, 1, MAX_INT) for side in value)
     if len(sides) != 2:
         raise ValueError(f"size must be (height, width) or one number for both, got {value!r}")
     return sides
 
 
 def _as_fill(value: Any, color: str) -> int | tuple[int, ...]:
-    levels = tuple(as_integer("fill", level) for level in (value if _is_many(value) else (value,)))
+    levels = tuple(as_int("fill", level) for level in (value if _is_many(value) else (value,)))
     if _is_many(value) and len(levels) != _CHANNELS[color]:
         raise ValueError(f"fill must be one level, or {_CHANNELS[color]} for color={color!r}, got {value!r}")
     if not all(0 <= level <= 255 for level in levels):

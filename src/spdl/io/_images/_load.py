@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any, overload
 
+from spdl._numbers import MAX_INT, as_bool, as_int
 from spdl.io import _native
-from spdl.io._arguments import as_bool
 from spdl.io._devices._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
 from spdl.io._errors import MediaError, OpenError
 from spdl.io._media._config import DecodeConfig, DemuxConfig, as_remote_config, check_arguments
@@ -12,9 +12,8 @@ from spdl.io._media._filters import get_video_filter_desc
 from spdl.io._remote import is_remote, rename
 from spdl.io._source import as_native_source, open_source
 from spdl.io._trace import traced
-from spdl.io._types import DEFAULT, Default, Source
+from spdl.io._types import DEFAULT, MAX_PIXELS, Default, Source
 
-from ._arguments import MAX_PIXELS, as_max_pixels
 from ._pictures import load_pictures
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def load_image(
     """
     check_arguments(demux_config, decode_config, filter_desc)
     as_native_source(src)  # raises if src is not a source, before anything is fetched
-    limit = as_max_pixels(max_pixels)
+    limit = as_int("max_pixels", max_pixels, 1, MAX_INT)
     orient = as_bool("orient", orient)
     device = as_device(device_config, "load an image")
     if demux_config is not None and is_remote(src):

@@ -6,19 +6,18 @@ from collections.abc import Iterable
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, overload
 
+from spdl._numbers import MAX_INT, as_bool, as_int
 from spdl.io import _native
-from spdl.io._arguments import as_bool
 from spdl.io._buffers import as_storage
 from spdl.io._devices._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
 from spdl.io._media._config import DecodeConfig, DemuxConfig, as_remote_config, check_arguments
 from spdl.io._media._filters import get_video_filter_desc
 from spdl.io._remote import Fetched, fetch_all, is_remote
-from spdl.io._source import as_native_sources
+from spdl.io._source import as_native_sources, as_sources
 from spdl.io._trace import traced
-from spdl.io._types import DEFAULT, Default, LoadFailure, Source
+from spdl.io._types import DEFAULT, MAX_PIXELS, Default, LoadFailure, Source
 
 from ._applied import AppliedTransform
-from ._arguments import MAX_PIXELS, as_max_pixels, as_num_threads, as_pixels, as_sources
 from ._crops import LongerSide
 from ._image_transform import ImageTransform, native_transform
 from ._load_transformed import load_transformed
@@ -250,8 +249,8 @@ def _load_fitted(
             if _native.core.are_plain(sources):
                 return _load_usual(sources, usual, strict=strict)
     check_arguments(demux_config, decode_config, filter_desc)
-    width = None if width is None else as_pixels("width", width)
-    height = None if height is None else as_pixels("height", height)
+    width = None if width is None else as_int("width", width, 1, MAX_INT)
+    height = None if height is None else as_int("height", height, 1, MAX_INT)
     if pix_fmt is not None and not isinstance(pix_fmt, str):
         raise TypeError(f"pix_fmt must be the name of a pixel format or None, got {pix_fmt!r}")
     sources = as_sources("srcs", srcs)
@@ -262,8 +261,8 @@ def _load_fitted(
     without_filters = is_plain and width is not None and height is not None and pix_fmt in PIX_FMTS
     if isinstance(filter_desc, Default) and pix_fmt is not None and not without_filters:
         _native.media.check_pix_fmt(pix_fmt, width or 2, height or 2)
-    limit = as_max_pixels(max_pixels)
-    num_threads = as_num_threads(num_threads)
+    limit = as_int("max_pixels", max_pixels, 1, MAX_INT)
+    num_threads = as_int("num_threads", num_threads, 0, MAX_INT)
     native_sources = as_native_sources(sources)  # raises if one is not a source, before anything is fetched
     memory = None if storage is None else as_storage(storage)
     device = as_device(device_config, "load a batch")
@@ -378,7 +377,9 @@ def _usual_call(
     if not (type(width) is type(height) is int and type(orient) is bool and pix_fmt in PIX_FMTS):
         return None
     return _UsualCall(
-        _fit(width, height, pix_fmt, orient=orient), as_max_pixels(max_pixels), as_num_threads(num_threads)
+        _fit(width, height, pix_fmt, orient=orient),
+        as_int("max_pixels", max_pixels, 1, MAX_INT),
+        as_int("num_threads", num_threads, 0, MAX_INT),
     )
 
 

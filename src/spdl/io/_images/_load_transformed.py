@@ -6,15 +6,14 @@ from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
+from spdl._numbers import MAX_INT, as_bool, as_int, require_word
 from spdl.io import _native
-from spdl.io._arguments import as_bool
 from spdl.io._buffers import as_storage
 from spdl.io._remote import fetch_all
-from spdl.io._source import as_native_sources
-from spdl.io._types import LoadFailure, Source
+from spdl.io._source import as_native_sources, as_sources, require_several
+from spdl.io._types import MAX_PIXELS, LoadFailure, Source
 
 from ._applied import AppliedTransform, Plan, plan_of
-from ._arguments import MAX_PIXELS, as_max_pixels, as_num_threads, as_sources, require_several, require_word
 from ._image_transform import ImageTransform, as_seed, native_transform
 from ._names import as_names, with_names
 from ._outcomes import report_failures, with_ffmpeg_on_demand
@@ -52,7 +51,7 @@ def load_transformed(
     if not sources:
         raise ValueError("srcs must have at least one source, got none")
     given_names = as_names(names, len(sources))
-    num_threads = as_num_threads(num_threads)
+    num_threads = as_int("num_threads", num_threads, 0, MAX_INT)
     strict = as_bool("strict", strict)
     require_word("on_failure", on_failure, ("drop", "zero"))
     require_several("spares", spares)
@@ -62,7 +61,7 @@ def load_transformed(
         sources,
         seeds=_as_seeds(seeds, transform, len(sources), has_replay=replay is not None),
         replay=None if replay is None else _as_plans(replay, transform, len(sources)),
-        max_pixels=as_max_pixels(max_pixels),
+        max_pixels=as_int("max_pixels", max_pixels, 1, MAX_INT),
         num_threads=num_threads,
         memory=as_memory(out, storage, transform.dtype, (len(sources), *transform.shape), NUM_BYTES[transform.dtype]),
     )

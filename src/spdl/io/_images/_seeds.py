@@ -2,8 +2,9 @@
 
 import operator
 from collections.abc import Iterable
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
+from spdl._numbers import as_int
 from spdl._random._splitmix import MASK, STEP, absorb, mix, words_of
 
 
@@ -36,9 +37,9 @@ def sample_seeds(seed: SupportsIndex, epoch: SupportsIndex, indices: Iterable[Su
     at a time, lowest first. The result is the same on every machine and will not change.
     """
     state = 0
-    for word in words_of(_as_integer("seed", seed)):
+    for word in words_of(as_int("seed", seed)):
         state = absorb(state, word)
-    state = absorb(state, _as_word("epoch", _as_integer("epoch", epoch)))
+    state = absorb(state, _as_word("epoch", as_int("epoch", epoch)))
     try:
         numbers = [operator.index(index) for index in indices]
     except TypeError as exc:
@@ -47,13 +48,6 @@ def sample_seeds(seed: SupportsIndex, epoch: SupportsIndex, indices: Iterable[Su
         _as_word("indices", min(numbers))
         _as_word("indices", max(numbers))
     return [mix(state + (number + 1) * STEP) for number in numbers]
-
-
-def _as_integer(name: str, value: Any) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, got {value!r}") from None
 
 
 def _as_word(name: str, number: int) -> int:

@@ -1,12 +1,11 @@
 """``demux_config`` and ``decode_config``: options for opening containers and for decoding."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
-from spdl.io._arguments import as_bool, as_integer, as_number_or_infinity
+from spdl._numbers import as_bool, as_int, as_timeout
 from spdl.io._types import Default
 
 #: The protocols that FFmpeg allows for a source that is read by HTTP.
@@ -34,12 +33,10 @@ class DemuxConfig:
         if self.format is not None and not isinstance(self.format, str):
             raise TypeError(f"format must be str or None, got {type(self.format).__name__}")
         object.__setattr__(self, "format_options", as_options("format_options", self.format_options))
-        object.__setattr__(self, "buffer_size", as_integer("buffer_size", self.buffer_size))
-        if not 1 <= self.buffer_size < 2**30:
-            raise ValueError(f"buffer_size must be >= 1 and < 2**30, got {self.buffer_size}")
+        object.__setattr__(self, "buffer_size", as_int("buffer_size", self.buffer_size, 1, 2**30 - 1))
         object.__setattr__(self, "tolerate_errors", as_bool("tolerate_errors", self.tolerate_errors))
         object.__setattr__(self, "protocols", _as_protocols(self.protocols))
-        object.__setattr__(self, "timeout", _as_timeout(self.timeout))
+        object.__setattr__(self, "timeout", as_timeout("timeout", self.timeout, positive=True))
 
 
 def as_remote_config(config: DemuxConfig) -> DemuxConfig:
@@ -61,15 +58,6 @@ def _as_protocols(protocols: Sequence[str] | None) -> tuple[str, ...] | None:
         if not isinstance(protocol, str):
             raise TypeError(f"protocols must be names such as 'https', got {protocol!r}")
     return tuple(protocols)
-
-
-def _as_timeout(timeout: float | None) -> float | None:
-    if timeout is None:
-        return None
-    seconds = as_number_or_infinity("timeout", timeout)
-    if not 0 < seconds < math.inf:
-        raise ValueError(f"timeout must be a finite number of seconds > 0, got {timeout!r}")
-    return min(seconds, 1e9)
 
 
 def as_options(name: str, options: Mapping[str, str | int | float] | None) -> dict[str, str]:

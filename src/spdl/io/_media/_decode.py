@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, overload
 
+from spdl._numbers import as_int
 from spdl.io import _native
-from spdl.io._arguments import as_integer
 from spdl.io._trace import traced
 from spdl.io._types import DEFAULT, Default, Seconds
 
@@ -262,7 +262,7 @@ class _Wanted:
         self._packets = packets
         self._slice = indices if isinstance(indices, slice) else None
         self._indices = (
-            [] if indices is None or isinstance(indices, slice) else [as_integer("indices", index) for index in indices]
+            [] if indices is None or isinstance(indices, slice) else [as_int("indices", index) for index in indices]
         )
         self._times = [] if times is None else list(times)
         self._ticks = [nearest_tick(time, "times", packets.time_base) for time in self._times]
@@ -343,5 +343,5 @@ def _as_arguments(config: DecodeConfig | None) -> dict[str, Any]:
 
 
 def _as_limit(num_frames: int) -> int | None:
-    limit = as_integer("num_frames", num_frames)
+    limit = as_int("num_frames", num_frames)
     return None if limit < 0 else limit

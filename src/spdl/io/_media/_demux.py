@@ -1,12 +1,11 @@
 """``Demuxer``, ``demux_audio``, ``demux_video`` and ``demux_image``: read packets from containers."""
 
-import operator
 from collections.abc import Iterator, Sequence, Set
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
+from spdl._numbers import MAX_INT, as_float, as_int
 from spdl.io import _native
-from spdl.io._arguments import as_integer, as_number_or_infinity
 from spdl.io._errors import ConvertError
 from spdl.io._remote import is_remote
 from spdl.io._source import open_media
@@ -252,10 +251,7 @@ class Demuxer:
             StreamNotFoundError: The stream does not exist, or is neither audio nor video.
             ClosedError: The demuxer was closed.
         """
-        index = stream_of(stream)
-        if index is None:
-            raise TypeError("stream must be an integer, got None")
-        return self._native.codec_at(index)
+        return self._native.codec_at(min(max(as_int("stream", stream), -1), MAX_INT))
 
     def has_audio(self) -> bool:
         """Whether there is an audio stream."""
@@ -329,15 +325,15 @@ class _SeveralStreams(_ChunkIterator):
 
 
 def _as_limits(duration: float, num_packets: int) -> tuple[float | None, int | None]:
-    num_packets = as_integer("num_packets", num_packets)
-    seconds = as_number_or_infinity("duration", duration)
+    num_packets = as_int("num_packets", num_packets)
+    seconds = as_float("duration", duration)
     if (seconds > 0) == (num_packets > 0) or seconds != seconds:  # NaN
         raise ValueError(
             "exactly one of duration and num_packets must be > 0,"
             f" got duration={duration!r} and num_packets={num_packets!r}"
         )
     if num_packets > 0:
-        return None, min(num_packets, 2**31 - 1)
+        return None, min(num_packets, MAX_INT)
     return seconds, None
 
 
@@ -349,13 +345,7 @@ def stream_of(stream: int | None) -> int | None:
     """
     if stream is None:
         return None
-    if isinstance(stream, bool):
-        raise TypeError(f"stream must be an integer, got {stream!r}")
-    try:
-        index = operator.index(stream)
-    except TypeError:
-        raise TypeError(f"stream must be an integer, got {stream!r}") from None
-    return min(max(index, -1), 2**31 - 1)  # native code has the message for numbers out of range
+    return min(max(as_int("stream", stream), -1), MAX_INT)  # native code has the message for numbers out of range
 
 
 def empty_window_error(

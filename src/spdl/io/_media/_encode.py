@@ -4,26 +4,22 @@ import dataclasses
 from dataclasses import dataclass
 from typing import overload
 
+from spdl._numbers import MAX_INT, as_int
 from spdl.io import _native
-from spdl.io._arguments import as_integer
 
 #: The value that means "the encoder's own default" in the factory functions.
 _DEFAULT = -1
 
 
-#: Largest C ``int`` and ``int64_t``.
-_MAX_INT, _MAX_INT64 = 2**31 - 1, 2**63 - 1
+#: Largest C ``int64_t``.
+_MAX_INT64 = 2**63 - 1
 
 
-def _require(config: object, *names: str, least: int, most: int = _MAX_INT) -> None:
+def _require(config: object, *names: str, least: int, most: int = MAX_INT) -> None:
     for name in names:
         value = getattr(config, name)
-        if value is None:
-            continue
-        value = as_integer(name, value)
-        object.__setattr__(config, name, value)
-        if not least <= value <= most:
-            raise ValueError(f"{name} must be {f'>= {least}' if value < least else f'<= {most}'}, got {value}")
+        if value is not None:
+            object.__setattr__(config, name, as_int(name, value, least, most))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +45,7 @@ class VideoEncodeConfig:
         _require(self, "bit_rate", least=0, most=_MAX_INT64)
         if self.frame_rate is not None:
             numerator, denominator = self.frame_rate
-            if not 1 <= numerator <= _MAX_INT or not 1 <= denominator <= _MAX_INT:
+            if not 1 <= numerator <= MAX_INT or not 1 <= denominator <= MAX_INT:
                 raise ValueError(f"frame_rate must be two positive numbers of 31 bits, got {self.frame_rate}")
 
 

@@ -5,8 +5,8 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from spdl._numbers import as_int
 from spdl.io import _native
-from spdl.io._arguments import as_integer
 from spdl.io._types import Default, TimeWindow
 
 from ._window import as_seconds, bounds_of
@@ -69,15 +69,15 @@ def get_audio_filter_desc(
     """
     steps: list[str] = []
     if num_channels is not None:
-        num_channels = as_integer("num_channels", num_channels)
+        num_channels = as_int("num_channels", num_channels)
         steps.append(f"aformat=channel_layouts={num_channels}c")
     if sample_rate is not None:
-        sample_rate = as_integer("sample_rate", sample_rate)
+        sample_rate = as_int("sample_rate", sample_rate)
         steps.append(f"aresample={sample_rate}")
     if timestamp is not None:
         steps.append(f"a{_trim(timestamp)}")
     if num_frames is not None:
-        num_frames = as_integer("num_frames", num_frames)
+        num_frames = as_int("num_frames", num_frames)
         steps.append(f"apad,atrim=end_sample={num_frames}")
     if filter_desc is not None:
         steps.append(filter_desc)
@@ -143,7 +143,7 @@ def get_video_filter_desc(
     if crop_width is not None or crop_height is not None:
         steps.append(f"crop=w={_as_pixels('crop_width', crop_width)}:h={_as_pixels('crop_height', crop_height)}")
     if num_frames is not None:
-        steps.append(_fill_up(as_integer("num_frames", num_frames), pad_mode))
+        steps.append(_fill_up(as_int("num_frames", num_frames), pad_mode))
     if filter_desc is not None:
         steps.append(filter_desc)
     if pix_fmt is not None:
@@ -268,7 +268,7 @@ def _seconds(value: Any) -> str:
 
 
 def _as_pixels(name: str, value: int | None) -> int:
-    return 0 if value is None else as_integer(name, value)
+    return 0 if value is None else as_int(name, value)
 
 
 def _scale(width: int, height: int, algo: str, mode: str | None, color: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Literal, overload
 
-from spdl.io._arguments import as_bool
+from spdl._numbers import as_bool
 from spdl.io._devices._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
 from spdl.io._errors import ConvertError
 from spdl.io._source import as_native_source

@@ -3,8 +3,8 @@
 import operator
 from typing import TYPE_CHECKING, Any
 
+from spdl._numbers import as_int
 from spdl.io import _native
-from spdl.io._arguments import as_integer
 from spdl.io._errors import ConvertError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def create_reference_video_frame(array: Any, pix_fmt: str, frame_rate: tuple[int
         shape=view.shape,
         pix_fmt=pix_fmt,
         frame_rate=(numerator, denominator),
-        pts=as_integer("pts", pts),
+        pts=as_int("pts", pts),
     )
 
 
@@ -70,9 +70,7 @@ def create_reference_audio_frame(array: Any, sample_fmt: str, sample_rate: int, 
         TypeError: ``array`` is not an array, or has one dimension.
         ValueError: ``sample_rate`` is not positive.
     """
-    sample_rate = as_integer("sample_rate", sample_rate)
-    if sample_rate < 1:
-        raise ValueError(f"sample_rate must be >= 1, got {sample_rate!r}")
+    sample_rate = as_int("sample_rate", sample_rate, 1)
     view = _checked(array, sample_fmt)
     if view.ndim == 1:
         raise TypeError("array must have two dimensions, samples and channels, got one; a channel is array[None]")
@@ -82,7 +80,7 @@ def create_reference_audio_frame(array: Any, sample_fmt: str, sample_rate: int, 
         shape=view.shape,
         sample_fmt=sample_fmt,
         sample_rate=sample_rate,
-        pts=as_integer("pts", pts),
+        pts=as_int("pts", pts),
     )
 
 

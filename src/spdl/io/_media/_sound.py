@@ -1,8 +1,8 @@
 """``load_audio`` without a filter: any sample rate, number of channels and dtype, in one native call."""
 
-import operator
 from typing import TYPE_CHECKING, Any
 
+from spdl._numbers import as_int, require_word
 from spdl.io import _native
 from spdl.io._remote import is_remote
 from spdl.io._source import as_native_source, open_media
@@ -73,36 +73,20 @@ def is_stream_clock(origin: Any) -> bool:
 
 def as_sample_rate(value: Any) -> int:
     """Check the argument ``sample_rate``; raises ``TypeError`` or ``ValueError``."""
-    return _in_range("sample_rate", value, _MAX_SAMPLE_RATE)
+    return as_int("sample_rate", value, 1, _MAX_SAMPLE_RATE)
 
 
 def as_num_channels(value: Any) -> int:
     """Check the argument ``num_channels``; raises ``TypeError`` or ``ValueError``."""
-    return _in_range("num_channels", value, _MAX_CHANNELS)
+    return as_int("num_channels", value, 1, _MAX_CHANNELS)
 
 
 def as_num_samples(value: Any) -> int:
     """Check the argument ``num_samples``; raises ``TypeError`` or ``ValueError``."""
-    return _in_range("num_samples", value, _MAX_SAMPLES)
+    return as_int("num_samples", value, 1, _MAX_SAMPLES)
 
 
 def as_sound_dtype(value: Any) -> str:
     """Check the argument ``dtype``; raises ``TypeError`` or ``ValueError``."""
-    words = ", ".join(map(repr, SOUND_DTYPES))
-    if not isinstance(value, str):
-        raise TypeError(f"dtype must be one of {words}, got {value!r}")
-    if value not in SOUND_DTYPES:
-        raise ValueError(f"dtype must be one of {words}, got {value!r}")
-    return value
-
-
-def _in_range(name: str, value: Any, most: int) -> int:
-    if isinstance(value, bool):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, got {value!r}") from None
-    if not 1 <= number <= most:
-        raise ValueError(f"{name} must be >= 1 and <= {most}, got {number}")
-    return number
+    require_word("dtype", value, SOUND_DTYPES)
+    return str(value)
