@@ -19,8 +19,7 @@ from typing import Any
 from PIL import Image
 
 from spdl.pipeline._observe._document import document_of
-from spdl.pipeline._observe._html_charts import graph
-from spdl.pipeline._observe._svg import STYLE
+from spdl.pipeline._observe._html import STYLE, graph
 
 DOCS = Path(__file__).resolve().parent.parent / "docs/guides"
 FOLDER = DOCS / "pictures"

@@ -18,7 +18,7 @@ from multiprocessing import get_context
 from typing import Any
 
 from spdl.pipeline import PipelineBuilder
-from spdl.pipeline._observe._machine import read_cpu
+from spdl.pipeline._observe._sampling import read_cpu
 from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
 
 from ._cases import CASES, JOBS, Case

@@ -10,9 +10,9 @@ import threading
 from collections import Counter
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
-from spdl._reports import log, name_of, printable, text_of
+from spdl._reports import log, name_of, printable, shown, text_of
 
 _VARIABLE = "SPDL_PIPELINE_COMPACT_LOG"
 
@@ -21,7 +21,9 @@ Style: TypeAlias = Literal["compact", "full", "first"]
 
 #: From so many failures of a kind on, a line has only their number, at 10, 20, 50, 100 and so on, then at each 1000.
 _FEW: Final = 10
+
 _EVERY: Final = 1000
+
 #: Largest number of kinds that are told apart. Further ones count as one.
 _MOST_KINDS: Final = 256
 
@@ -48,6 +50,7 @@ class _Counting:
 
 
 _COUNTING: Final = _Counting()
+
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_COUNTING.forked)
 
@@ -158,3 +161,21 @@ def raised_at(exc: BaseException) -> str | None:
         tb = tb.tb_next
     code = tb.tb_frame.f_code
     return f"{code.co_filename}:{tb.tb_lineno}:{code.co_name}"
+
+
+_LOG = logging.getLogger("spdl.pipeline")
+
+#: Log lines about a failed item, by its outcome.
+_OUTCOMES: Final[dict[str, str]] = {
+    "dropped": "stage %s dropped item %s (source position %s)",
+    "substituted": "stage %s failed on item %s (source position %s); a substitute replaces its output",
+    "raised": "stage %s failed on item %s (source position %s), which fails the pipeline",
+}
+
+
+def log_failed_item(seen: "Counter[str]", failure: Any) -> None:
+    """Log the failure of an item: a ``Failure`` of the engine."""
+    record = failure.record
+    where = shown(failure.stage, str).split(":")[-1]  # without the numbers of the pipeline and of the stage
+    args = (failure.stage, record.item_repr, shown(record.origin))
+    log_failed(_LOG, seen, where, _OUTCOMES[record.outcome], *args, error=record.error)

@@ -20,13 +20,11 @@ __all__, _get, __dir__ = lazy_names(
         "._cache_iterator": "cache_iterator",
         "._info": "StageInfo",
         "._marks": "is_eof is_epoch_end",
-        "._observe": (
-            "BackgroundTask BackgroundTaskFactory ItemFailure PipelineStats StageStats TaskHook "
-            "TaskPerfStats TaskStatsHook create_task"
-        ),
-        "._observe._process_group": "ProcessGroupStatsMonitor",
+        "._observe._background": "BackgroundTask BackgroundTaskFactory create_task",
+        "._observe._process_group": "ProcessGroupResourceUsage ProcessGroupStatsMonitor",
         "._observe._queues": "AsyncQueue QueuePerfStats StatsQueue",
-        "._observe._resource_usage": "ProcessGroupResourceUsage",
+        "._observe._stats": "ItemFailure PipelineStats StageStats",
+        "._observe._task_hooks": "TaskHook TaskPerfStats TaskStatsHook",
         "._observe._verdict": "StageShares Verdict",
         "._pipeline": "Pipeline",
         "._priority": (

@@ -11,6 +11,7 @@ from functools import partial
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
+from spdl._failure_log import log_failed_item
 from spdl._numbers import as_int, as_interval, as_positive_int
 from spdl._reports import add_note, log, shown
 
@@ -21,10 +22,9 @@ from ._engine._counts import take_counts
 from ._engine._recorded import RecordedEngine
 from ._engine._stages import SourceNode
 from ._info import StageInfo
-from ._observe import BackgroundTaskFactory, TaskHook
-from ._observe._history import History
-from ._observe._item_log import log_failed_item
-from ._observe._snapshot import stats_of
+from ._observe._background import BackgroundTaskFactory
+from ._observe._snapshot import History, stats_of
+from ._observe._task_hooks import TaskHook
 from ._observe._wiring import Wiring
 from ._pipeline import Pipeline
 from ._pipeline_ids import PIPELINE_IDS
@@ -209,7 +209,7 @@ def _start_isolated(task: IsolatedTask) -> IsolatedWorker:
 def _make_merge_queues(
     info: StageInfo, inputs: list[tuple[StageInfo, ItemReader]], output: ItemWriter
 ) -> tuple[list[AsyncQueue], AsyncQueue]:
-    from ._observe._merge_queues import make_merge_queues  # imported late: they need asyncio
+    from ._observe._queues import make_merge_queues  # imported late: they need asyncio
 
     return make_merge_queues(info, inputs, output)
 

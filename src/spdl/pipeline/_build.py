@@ -11,7 +11,8 @@ from spdl._processes._preload import preload
 from . import config as _config
 from ._assemble import BuildOptions, assemble
 from ._info import StageInfo
-from ._observe import BackgroundTaskFactory, TaskHook
+from ._observe._background import BackgroundTaskFactory
+from ._observe._task_hooks import TaskHook
 from ._pipeline import Pipeline
 from .defs import MaxFailures, PipelineConfig
 

@@ -29,8 +29,8 @@ from ._observe._dump import dump_as_json, dump_as_text, text_of_dump
 from ._stalls import moment_of
 
 if TYPE_CHECKING:
-    from ._observe import PipelineStats, StageStats
     from ._observe._dump import Moment
+    from ._observe._stats import PipelineStats, StageStats
     from ._observe._verdict import Verdict
 
 _LOG = logging.getLogger("spdl.monitor")

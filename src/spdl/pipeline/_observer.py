@@ -8,18 +8,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from spdl._errors import PipelineStateError
+from spdl._failure_log import log_failed_item
 
 from ._engine._core import EngineState
 from ._engine._counts import take_counts
-from ._observe._item_log import log_failed_item
 from ._observe._snapshot import stats_of
 
 if TYPE_CHECKING:
     from ._engine import Engine
-    from ._observe._history import History
+    from ._observe._advice import User
     from ._observe._sampling import Sampling
+    from ._observe._snapshot import History
     from ._observe._stats import PipelineStats
-    from ._observe._terms import User
     from ._observe._verdict import Verdict
 
 #: A pipeline is measured from so many seconds after its start on, if its reader waits. Shorter runs have no verdict.

@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl._failure_log import set_compact_log as set_compact_log
 from spdl._reports import log
-from spdl.pipeline._observe import BackgroundTaskFactory, TaskHook, TaskStatsHook
-from spdl.pipeline._observe import set_compact_log as set_compact_log
+from spdl.pipeline._observe._background import BackgroundTaskFactory
+from spdl.pipeline._observe._task_hooks import TaskHook, TaskStatsHook
 from spdl.pipeline.defs import PipelineConfig
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from spdl._failure_log import is_compact_log
 from spdl.pipeline import BackgroundTask, StatsQueue, TaskHook, TaskStatsHook, config
 from spdl.pipeline._builder import PipelineBuilder
-from spdl.pipeline._observe import is_compact_log
 from spdl.pipeline.defs import PipelineConfig
 
 MODE = "SPDL_PIPELINE_DIAGNOSTIC_MODE"

@@ -8,8 +8,8 @@ import pytest
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._cpus import CpuQuota, read_quota, usable_cpus
 from spdl.pipeline._observe import _sampling
-from spdl.pipeline._observe._machine import CpuReading
-from spdl.pipeline._observe._measured import Measured
+from spdl.pipeline._observe._sampling import CpuReading
+from spdl.pipeline._observe._stats import Measured
 
 V1 = {"cpu.cfs_quota_us": "50000\n", "cpu.cfs_period_us": "100000\n"}
 STAT = {"cpu.stat": "nr_periods 100\nnr_throttled 60\nthrottled_usec 1234\n"}

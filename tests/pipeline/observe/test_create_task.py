@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline._observe import create_task, is_compact_log, set_compact_log
+from spdl._failure_log import is_compact_log, set_compact_log
+from spdl.pipeline._observe._background import create_task
 
 
 @pytest.fixture(autouse=True)

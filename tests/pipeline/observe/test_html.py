@@ -13,8 +13,8 @@ import pytest
 
 from spdl.pipeline import ItemFailure, Pipeline, PipelineBuilder, PipelineStats, StageInfo, StageStats, build_pipeline
 from spdl.pipeline._observe._document import document_of
-from spdl.pipeline._observe._history import Moment
-from spdl.pipeline._observe._html_charts import graph
+from spdl.pipeline._observe._html import graph
+from spdl.pipeline._observe._stats import Moment
 from spdl.pipeline.defs import Merge, Pipe, PipelineConfig, SinkConfig, SourceConfig
 
 _VOID = {"meta", "br", "link", "img", "hr"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spdl._processes._elsewhere import ELSEWHERE, WorkerElsewhere
-from spdl.pipeline._observe import _machine
+from spdl.pipeline._observe import _sampling
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
 
@@ -22,8 +22,8 @@ def test_threads_are_not_asked_for_children_if_there_are_none(monkeypatch: pytes
         raise AssertionError("the threads were asked")
 
     monkeypatch.setattr(os, "waitid", have_none)
-    monkeypatch.setattr(_machine, "_descendants", list_them)
-    assert _machine.read_cpu().own > 0
+    monkeypatch.setattr(_sampling, "_descendants", list_them)
+    assert _sampling.read_cpu().own > 0
 
 
 @pytest.mark.parametrize("error", [None, OSError("waitid is not there")])
@@ -35,9 +35,9 @@ def test_children_count(error: OSError | None, monkeypatch: pytest.MonkeyPatch) 
             raise error
 
     monkeypatch.setattr(os, "waitid", have_some)
-    monkeypatch.setattr(_machine, "_descendants", lambda *args: [1, 2])
-    monkeypatch.setattr(_machine, "_cpu_of", lambda folder: 1e6 * int(folder.rpartition("/")[2]))
-    assert 3e6 < _machine.read_cpu().own < 4e6
+    monkeypatch.setattr(_sampling, "_descendants", lambda *args: [1, 2])
+    monkeypatch.setattr(_sampling, "_cpu_of", lambda folder: 1e6 * int(folder.rpartition("/")[2]))
+    assert 3e6 < _sampling.read_cpu().own < 4e6
 
 
 class Workers:
@@ -56,14 +56,14 @@ class Workers:
 def test_workers_on_this_machine_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once, and what they have used stays when they have ended. Those on other machines do not."""
     times = {"1": 1e6, "7": 7e6, "8": 8e6}
-    monkeypatch.setattr(_machine, "_OTHERS", _machine._Others())
-    monkeypatch.setattr(_machine, "_has_children", lambda: True)
-    monkeypatch.setattr(_machine, "_descendants", lambda *args: [1])
-    monkeypatch.setattr(_machine, "_cpu_of", lambda folder: times.get(folder.rpartition("/")[2], 0.0))
+    monkeypatch.setattr(_sampling, "_OTHERS", _sampling._Others())
+    monkeypatch.setattr(_sampling, "_has_children", lambda: True)
+    monkeypatch.setattr(_sampling, "_descendants", lambda *args: [1])
+    monkeypatch.setattr(_sampling, "_cpu_of", lambda folder: times.get(folder.rpartition("/")[2], 0.0))
     workers = Workers(WorkerElsewhere(1, None, "a"), WorkerElsewhere(7, None, "b"), WorkerElsewhere(8, "node-7", "c"))
     ELSEWHERE.add(workers)
-    assert 8e6 < _machine.read_cpu().own < 9e6
+    assert 8e6 < _sampling.read_cpu().own < 9e6
     del times["7"]
-    assert 8e6 < _machine.read_cpu().own < 9e6
+    assert 8e6 < _sampling.read_cpu().own < 9e6
     workers.found.clear()
-    assert 8e6 < _machine.read_cpu().own < 9e6
+    assert 8e6 < _sampling.read_cpu().own < 9e6

@@ -14,7 +14,7 @@ import pytest
 
 from spdl._errors import WorkerDiedError
 from spdl.pipeline import ProcessGroupResourceUsage, ProcessGroupStatsMonitor
-from spdl.pipeline._observe._proc import read_group, usage_between
+from spdl.pipeline._observe._process_group import read_group, usage_between
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")

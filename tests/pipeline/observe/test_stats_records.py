@@ -7,8 +7,8 @@ import pytest
 
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._info import StageInfo
-from spdl.pipeline._observe import ItemFailure, PipelineStats, StageStats
 from spdl.pipeline._observe._document import document_of
+from spdl.pipeline._observe._stats import ItemFailure, PipelineStats, StageStats
 from spdl.pipeline._observe._units import rate, seconds
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from spdl.pipeline._observe._advice import TERMS, User
 from spdl.pipeline._observe._facts import Facts, StageFacts
 from spdl.pipeline._observe._judging import decide, verdict_of
 from spdl.pipeline._observe._probe import Place
-from spdl.pipeline._observe._terms import TERMS, User
 from spdl.pipeline._observe._verdict import StageShares
 
 

@@ -3,18 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import ceil
-from typing import NamedTuple
+from math import ceil, inf
+from typing import Final, Literal, NamedTuple, TypeAlias
 
-from spdl.pipeline._observe._bounds import Bound, bounds_of, lowest
 from spdl.pipeline._observe._facts import Facts, StageFacts
-from spdl.pipeline._observe._terms import Terms
 from spdl.pipeline._observe._verdict import Cause, as_rate
+
+#: Whose arguments a verdict names: those of ``build`` and ``pipe``, of ``DataLoader``, or of torch's loader.
+User: TypeAlias = Literal["pipeline", "loader", "torch"]
+
+
+class Terms(NamedTuple):
+    """Names of arguments, and texts to format.
+
+    Attributes:
+        concurrency: Argument for the number of calls of a stage at once.
+        num_threads: Argument for the number of threads.
+        threads: How to give a number of threads.
+        processes: How to run a stage in a number of processes. ``calls``: the calls they run, and as many queued.
+        arguments: Arguments for these numbers.
+        away: How to run all of it in another process.
+        function: Where several calls run at once.
+    """
+
+    concurrency: str = "concurrency"
+    num_threads: str = "num_threads"
+    threads: str = "build(num_threads={number})"
+    processes: str = (
+        "run {stage} in processes: pipe({stage}, executor=ProcessPoolExecutor({number}), concurrency={calls})"
+    )
+    arguments: tuple[tuple[str, Literal["number", "calls"]], ...] = (
+        ("max_workers", "number"),
+        ("concurrency", "calls"),
+    )
+    away: str = "run_pipeline_in_subprocess()"
+    function: str = "a stage"
+
+    @property
+    def has_one_number(self) -> bool:
+        """Whether one argument sets both the number of calls and the number of threads."""
+        return self.concurrency == self.num_threads
+
+
+TERMS: Final[Mapping[User, Terms]] = {
+    "pipeline": Terms(),
+    "loader": Terms(
+        concurrency="num_threads",
+        threads="num_threads={number}",
+        processes="build a pipeline in place of the loader, and run {stage} in processes: "
+        "pipe({stage}, executor=ProcessPoolExecutor({number}), concurrency={calls})",
+        arguments=(),
+        away="iterate_in_subprocess()",
+        function="the preprocessor",
+    ),
+    "torch": Terms(
+        concurrency="num_workers",
+        num_threads="num_workers",
+        threads="num_workers={number}",
+        processes="load in processes: workers='process', num_workers={number}",
+        arguments=(("num_workers", "number"),),
+        away="workers='process'",
+        function="collate_fn",
+    ),
+}
 
 #: If fewer threads than this wait for something other than a CPU on average, the advice adds no threads for them.
 _SOME_WAIT = 0.3
+
 #: Maximum factor by which a change is proposed: how a disk behaves beyond that is not known.
 _MOST = 4
+
 #: Minimum gain, as a factor, for which a move to other processes is proposed.
 _WORTH_IT = 1.1
 
@@ -178,3 +236,71 @@ def _without_gil(facts: Facts, stage: StageFacts | None, terms: Terms) -> Change
 
 def _name(bound: Bound | None) -> str | None:
     return None if bound is None else bound.name
+
+
+#: Shares below this are too small to derive a rate from.
+_LEAST = 0.01
+
+#: What a call in a process pool costs beside its work, in seconds: CPU time in all processes, and the part of it that
+#: holds the GIL of this one. Measured with ``ProcessPoolExecutor`` and small items.
+_CROSSING_CPU = 300e-6
+
+_CROSSING_GIL = 200e-6
+
+
+class Bound(NamedTuple):
+    """A resource, and the rate that it allows."""
+
+    kind: str  #: ``"consumer"``, ``"cpu"``, ``"gil"``, ``"pool"``, or the name of a stage
+    name: str  #: for the text of the verdict
+    rate: float
+
+
+def bounds_of(facts: Facts, threads: str = "num_threads", without_gil: StageFacts | None = None) -> list[Bound]:
+    """Return all bounds.
+
+    Args:
+        facts: The pipeline.
+        threads: Name of the argument for the number of threads.
+        without_gil: A stage that would no longer need the GIL.
+    """
+    rate = facts.rate
+    calls = without_gil.num_calls / facts.seconds if without_gil is not None and facts.seconds > 0 else 0.0
+    cpus_used = facts.cpus_used + calls * _CROSSING_CPU
+    found = [
+        Bound("consumer", "the consumer", _over(rate, 1.0 - facts.wait)),
+        Bound("cpu", _cpus(facts), _over(rate, cpus_used / (facts.cpus_left if facts.is_loaded else facts.cpus))),
+    ]
+    if facts.has_gil and facts.gil_held is not None:
+        held = facts.gil_held
+        if without_gil is not None:
+            held += calls * _CROSSING_GIL - without_gil.held
+        found.append(Bound("gil", "the GIL", _over(rate, held)))
+    for stage in facts.stages:
+        if stage.runs_on == "region":  # how many calls its workers can run at once is not known
+            continue
+        what = "the source" if stage.runs_on == "source" else f"{stage.name}, {stage.limit} at once"
+        found.append(Bound(stage.name, what, _over(rate, stage.own_load / stage.limit)))
+    pool = sum(stage.own_load for stage in facts.pool if stage is not without_gil)
+    found.append(Bound("pool", f"{threads}, {facts.num_threads}", _over(rate, pool / max(1, facts.num_threads))))
+    return found
+
+
+def lowest(bounds: list[Bound], *without: str) -> Bound | None:
+    """Return the lowest bound except those of the kinds ``without``; ``None`` if there is none."""
+    candidates = [bound for bound in bounds if bound.kind not in without and bound.rate < inf]
+    return min(candidates, key=lambda bound: bound.rate, default=None)
+
+
+def _over(rate: float, share: float) -> float:
+    return rate / share if share > _LEAST else inf
+
+
+def _cpus(facts: Facts) -> str:
+    if facts.is_loaded:
+        return f"CPU, of which other processes use {facts.cpus_outside:.1f} of {facts.machine_cpus}"
+    return f"CPU, {_number(facts.cpus)} of {facts.machine_cpus}"
+
+
+def _number(cpus: float) -> str:
+    return f"{cpus:.1f}".removesuffix(".0")

@@ -9,10 +9,9 @@ from dataclasses import replace
 from math import ceil
 from typing import NamedTuple
 
-from spdl.pipeline._observe._advice import change_for
+from spdl.pipeline._observe._advice import TERMS, Terms, User, change_for
 from spdl.pipeline._observe._facts import CPUS_USED, FROM_START, FULL, THROTTLED, Facts, StageFacts, facts_of
 from spdl.pipeline._observe._stats import PipelineStats
-from spdl.pipeline._observe._terms import TERMS, Terms, User
 from spdl.pipeline._observe._verdict import Cause, Verdict, as_rate
 
 #: A verdict needs a measurement of this many seconds with this many calls of one stage, or of twice the time.

@@ -1,8 +1,13 @@
-"""Makes ``PipelineStats`` from the engine's counters."""
+"""Makes ``PipelineStats`` from the engine's counters, and keeps those of earlier moments, for rates over time."""
 
-from spdl.pipeline._observe._measured import Measured
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Final
+
 from spdl.pipeline._observe._probe import EngineCounts, NodeCounts
-from spdl.pipeline._observe._stats import ItemFailure, PipelineStats, StageStats
+from spdl.pipeline._observe._stats import ItemFailure, Measured, Moment, PipelineStats, StageStats
 
 
 def stats_of(
@@ -33,30 +38,46 @@ def _explained(stats: PipelineStats) -> tuple[str | None, str]:
 
 
 def _stage(node: NodeCounts, elapsed: float) -> StageStats:
+    values = node._asdict()
+    success_time, cpu_share = values.pop("success_time"), values.pop("cpu_share")
+    values["failures"] = tuple(ItemFailure(*failed) for failed in node.failures)
     num_success = node.num_calls - node.num_failures
     return StageStats(
-        info=node.info,
         elapsed=elapsed,
-        num_calls=node.num_calls,
-        num_failures=node.num_failures,
         num_success=num_success,
-        num_dropped=node.num_dropped,
-        num_in_flight=node.num_in_flight,
-        num_emitted=node.num_emitted,
-        num_substituted=node.num_substituted,
-        num_lost=node.num_lost,
-        num_redealt=node.num_redealt,
-        busy=node.busy,
-        starved=node.starved,
-        blocked=node.blocked,
-        wall_time=node.wall_time,
-        cpu_time=0.0 if node.cpu_share is None else node.success_time * node.cpu_share,
-        num_cpu_samples=0 if node.cpu_share is None else num_success,
-        queue_len=node.queue_len,
-        queue_capacity=node.queue_capacity,
-        occupied=node.occupied,
-        runs_on=node.runs_on,
-        failures=tuple(ItemFailure(*failed) for failed in node.failures),
-        inputs=node.inputs,
-        num_workers=node.num_workers,
+        cpu_time=0.0 if cpu_share is None else success_time * cpu_share,
+        num_cpu_samples=0 if cpu_share is None else num_success,
+        **values,
     )
+
+
+_MOST_MOMENTS: Final = 512
+
+
+class History:
+    """The moments of one pipeline at which statistics were requested, oldest first. Thread-safe.
+
+    Moments closer together than ``spacing`` are not kept. When there are too many, every second one is dropped and the
+    spacing doubled, so that the history covers the whole run.
+    """
+
+    def __init__(self) -> None:
+        self.spacing = 0.05  # s
+        self.moments: list[Moment] = []
+        self._lock = threading.Lock()
+
+    def extended(self, stats: PipelineStats) -> PipelineStats:
+        """Add the moment of ``stats``, and return ``stats`` with the history."""
+        emitted = tuple(stage.num_emitted for stage in stats.stages)
+        moment = Moment(stats.elapsed, stats.num_items, stats.consumer_wait, emitted)
+        with self._lock:
+            moments = self.moments
+            if not moments or moment.elapsed >= moments[-1].elapsed + self.spacing:
+                moments.append(moment)
+                if len(moments) > _MOST_MOMENTS:
+                    del moments[1::2]
+                    self.spacing *= 2
+            kept = tuple(moments)
+        if kept[-1].elapsed < moment.elapsed:
+            kept = (*kept, moment)
+        return replace(stats, history=kept)

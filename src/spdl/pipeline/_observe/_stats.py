@@ -5,17 +5,36 @@ The engine fills them from its counters; this file does the arithmetic (means, s
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from os import PathLike
-from typing import Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from spdl._reports import printable, shown
 from spdl.pipeline._info import StageInfo
-from spdl.pipeline._observe._history import Moment
-from spdl.pipeline._observe._measured import Measured
 from spdl.pipeline._observe._probe import FailureOutcome, Place, Unit
 
 PipelineState: TypeAlias = Literal["new", "running", "stopping", "ended", "failed"]
+
+R = TypeVar("R", "StageStats", "PipelineStats", "StageSamples", "Measured")
+
+#: The fields of these records that are sums; all others are momentary values.
+_SUMS: Final = {
+    *("elapsed", "num_calls", "num_failures", "num_success", "num_dropped", "num_emitted", "num_substituted"),
+    *("num_lost", "num_redealt", "busy", "starved", "blocked", "wall_time", "cpu_time", "num_cpu_samples", "occupied"),
+    *("num_items", "consumer_wait"),
+    *("num", "running", "gil", "lock", "io", "held", "cpu", "num_alone", "cpu_alone", "num_beside", "cpu_beside"),
+    *("seconds", "own_cpu", "machine_cpu", "num_looks", "gil_held", "gil_elsewhere", "pool_cpu"),
+    *("num_periods", "num_throttled"),
+}
+
+
+def _difference(later: R, earlier: R, **others: Any) -> R:
+    """Return the record of the interval between two."""
+    for each in fields(later):
+        if each.name in _SUMS:
+            b, a = getattr(later, each.name), getattr(earlier, each.name)
+            others[each.name] = None if a is None or b is None else b - a
+    return replace(later, **others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,26 +159,64 @@ class StageStats:
         if self.info != earlier.info:
             raise ValueError(f"cannot subtract statistics of different stages: {self.info} and {earlier.info}")
         _check_order(self.elapsed, earlier.elapsed, str(self.info))
-        return replace(
-            self,
-            elapsed=self.elapsed - earlier.elapsed,
-            num_calls=self.num_calls - earlier.num_calls,
-            num_failures=self.num_failures - earlier.num_failures,
-            num_success=self.num_success - earlier.num_success,
-            num_dropped=self.num_dropped - earlier.num_dropped,
-            num_emitted=self.num_emitted - earlier.num_emitted,
-            num_substituted=self.num_substituted - earlier.num_substituted,
-            num_lost=self.num_lost - earlier.num_lost,
-            num_redealt=self.num_redealt - earlier.num_redealt,
-            busy=self.busy - earlier.busy,
-            starved=self.starved - earlier.starved,
-            blocked=self.blocked - earlier.blocked,
-            wall_time=self.wall_time - earlier.wall_time,
-            cpu_time=self.cpu_time - earlier.cpu_time,
-            num_cpu_samples=self.num_cpu_samples - earlier.num_cpu_samples,
-            occupied=self.occupied - earlier.occupied,
-            failures=tuple(failure for failure in self.failures if failure not in earlier.failures),
-        )
+        failures = tuple(failure for failure in self.failures if failure not in earlier.failures)
+        return _difference(self, earlier, failures=failures)
+
+
+class Moment(NamedTuple):
+    """Counters since the start of the pipeline."""
+
+    elapsed: float  #: s
+    num_items: int  #: returned to the consumer
+    consumer_wait: float  #: s
+    num_emitted: tuple[int, ...]  #: of each stage
+
+
+@dataclass(frozen=True, slots=True)
+class StageSamples:
+    """Numbers of observations of a thread inside a call of one stage, by what it was doing."""
+
+    num: int = 0  #: all of them
+    running: int = 0  #: on a CPU or waiting for one
+    gil: int = 0  #: waiting for the GIL
+    lock: int = 0  #: waiting for another lock
+    io: int = 0  #: in another system call, asleep, or waiting for memory
+    held: int = 0  #: holding the GIL
+    cpu: float = 0.0  #: CPU seconds of the threads that belong to this stage alone
+    num_alone: int = 0  #: measured calls that ran while no other call of the stage did
+    cpu_alone: float = 0.0  #: their CPU seconds
+    num_beside: int = 0  #: measured calls that ran beside others of the stage
+    cpu_beside: float = 0.0
+
+    def __sub__(self, earlier: "StageSamples") -> "StageSamples":
+        return _difference(self, earlier)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Everything measured since it began. All times are in seconds."""
+
+    seconds: float  #: time that the CPU times cover
+    own_cpu: float  #: CPU time of this process and its children
+    machine_cpu: float | None  #: of all processes; ``None``: unknown
+    cpu_limit: float  #: CPU seconds per second that this process may use
+    machine_cpus: int
+    num_periods: int = 0  #: periods of a quota of CPU time; 0: there is none, or they are unknown
+    num_throttled: int = 0  #: of these, periods in which the quota was used up
+    num_looks: int = 0  #: how often all threads were sampled; 0: they were not
+    gil_held: int = 0  #: samples in which the GIL was held
+    gil_elsewhere: int = 0  #: of these, by a thread that works for no stage
+    pool_cpu: float = 0.0  #: CPU time of the threads that serve several stages
+    has_gil: bool = True
+    knows_gil: bool = False  #: whether threads that wait for the GIL can be distinguished from others
+    knows_holder: bool = False
+    stages: tuple[StageSamples, ...] = ()
+    loop: StageSamples = StageSamples()
+
+    def __sub__(self, earlier: "Measured") -> "Measured":
+        """Return what was measured since ``earlier``, for the counters of the same interval."""
+        stages = tuple(b - a for b, a in zip(self.stages, earlier.stages, strict=True))
+        return _difference(self, earlier, stages=stages, loop=self.loop - earlier.loop)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,11 +267,9 @@ class PipelineStats:
                 "take both records from one pipeline"
             )
         _check_order(self.elapsed, earlier.elapsed, "the pipeline")
-        return replace(
+        return _difference(
             self,
-            elapsed=self.elapsed - earlier.elapsed,
-            num_items=self.num_items - earlier.num_items,
-            consumer_wait=self.consumer_wait - earlier.consumer_wait,
+            earlier,
             stages=tuple(b - a for b, a in zip(self.stages, earlier.stages, strict=True)),
             measured=self.measured - earlier.measured if self.measured and earlier.measured else None,
             since=None,
@@ -296,7 +351,7 @@ class PipelineStats:
         Args:
             prefix: Prefix of all names.
         """
-        from spdl.pipeline._observe._flat import flat  # imported late, as all that not every program needs
+        from spdl.pipeline._observe._document import flat  # imported late, as all that not every program needs
 
         return flat(self, prefix)
 

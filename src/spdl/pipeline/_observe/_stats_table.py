@@ -1,7 +1,9 @@
 """Formats ``PipelineStats`` as a table of at most 100 columns, or fewer: a line for the pipeline, and one per stage."""
 
+from collections.abc import Sequence
 from textwrap import wrap
 
+from spdl.pipeline._info import StageInfo
 from spdl.pipeline._observe._stats import PipelineStats, StageStats
 from spdl.pipeline._observe._units import count, rate, seconds, share
 
@@ -138,3 +140,21 @@ def _describe(stage: StageStats, stats: PipelineStats) -> str:
         waited = share(stats.consumer_wait, stats.elapsed)
         return f"{stage.info}, which stands for the consumer: it waited only {waited} of the time"
     return str(stage.info)
+
+
+def graph_text(
+    pipeline_id: int, state: str, num_threads: int, stages: Sequence[tuple[StageInfo, tuple[str, ...]]]
+) -> str:
+    """Return a line about the pipeline and one per stage: its id, name, and how many calls it may run at once.
+
+    ``<-`` names the stages that a stage reads from, unless it reads from the stage above.
+    """
+    lines = [f"<Pipeline {pipeline_id}, {state}, {num_threads} threads>"]
+    width = max((len(info.stage_id) for info, _ in stages), default=0)
+    before: tuple[str, ...] = ()
+    for info, inputs in stages:
+        calls = "" if info.concurrency is None else f"[{info.concurrency}]"
+        reads = f"  <- {', '.join(inputs)}" if inputs and inputs != before else ""
+        lines.append(f"  {info.stage_id:>{width}}  {info.stage_name}{calls}{reads}")
+        before = (info.stage_id,)
+    return "\n".join(lines)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._info import StageInfo
-from spdl.pipeline._observe._block_report import BlockReport
 from spdl.pipeline._observe._probe import NodeKind, StageWiring
+from spdl.pipeline._observe._reporting import BlockReport
 from spdl.pipeline._observe._stats import PipelineStats
 from spdl.pipeline._observe._task_hooks import TaskHook, TaskStatsHook, overrides
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log2
 
-from spdl.pipeline._observe._svg import SERIES, circle, line, nice_limit, polyline, svg, text
+from spdl.pipeline._observe._html import SERIES, circle, line, nice_limit, polyline, svg, text
 
 from ._results import ProfileResult, rate
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from os import PathLike, fspath
 
-from spdl.pipeline._observe._durations import duration
+from spdl.pipeline._observe._units import duration
 
 #: A lower concurrency counts as good as the best if its rate is at least this share of the highest rate.
 _AS_GOOD = 0.9

@@ -17,8 +17,8 @@ from spdl._numbers import as_int
 from spdl._reports import add_note, describe_exception, log, shown
 from spdl.pipeline import config as _config
 from spdl.pipeline._assemble import BuildOptions, assemble
-from spdl.pipeline._observe import StageStats
 from spdl.pipeline._observe._queues import AsyncQueue
+from spdl.pipeline._observe._stats import StageStats
 from spdl.pipeline._pipeline import Pipeline
 from spdl.pipeline.defs import (
     MAIN_PROCESS,

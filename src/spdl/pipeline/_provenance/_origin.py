@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from spdl._random import ItemPart, ItemPosition
-from spdl.pipeline._observe import ItemFailure
+from spdl.pipeline._observe._stats import ItemFailure
 
 if TYPE_CHECKING:
     from spdl._random._seeds import ItemPlace

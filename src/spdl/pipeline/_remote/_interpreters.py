@@ -16,8 +16,9 @@ from spdl._errors import UnsupportedPythonError
 if TYPE_CHECKING:
     from spdl.pipeline._builder import PipelineBuilder
     from spdl.pipeline._info import StageInfo
-    from spdl.pipeline._observe import BackgroundTaskFactory, TaskHook
+    from spdl.pipeline._observe._background import BackgroundTaskFactory
     from spdl.pipeline._observe._queues import AsyncQueue
+    from spdl.pipeline._observe._task_hooks import TaskHook
     from spdl.pipeline.defs import MaxFailures, PipelineConfig
 
 T = TypeVar("T")

@@ -26,8 +26,9 @@ from ._unpicklable import find_unpicklable_part
 
 if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
-    from spdl.pipeline._observe import BackgroundTaskFactory, TaskHook
+    from spdl.pipeline._observe._background import BackgroundTaskFactory
     from spdl.pipeline._observe._queues import AsyncQueue
+    from spdl.pipeline._observe._task_hooks import TaskHook
     from spdl.pipeline._quarantine import FailureEvent
 
 T = TypeVar("T")
