@@ -105,6 +105,8 @@ RULES = [
     # inside the pipeline
     Rule(f"{P}._info"),
     Rule(f"{P}._asyncio"),  # asyncio on use
+    # What the engine gives to those who observe it, who stand above it: plain records and callables.
+    Rule(f"{P}._records", allows=(f"{P}._info",)),
     Rule(f"{P}._limits", allows=("spdl._errors", f"{P}.defs", f"{P}._info")),
     Rule(f"{P}._marks"),
     Rule(f"{P}._cpus"),
@@ -118,7 +120,7 @@ RULES = [
     Rule(
         f"{P}._engine",
         allows=(
-            *(f"{P}.{of}" for of in ("defs", "_info", "_limits", "_observe._probe", "_marks", "_asyncio")),
+            *(f"{P}.{of}" for of in ("defs", "_info", "_limits", "_records", "_marks", "_asyncio")),
             "spdl._errors",
             f"{R}._errors",
             f"{R}._values",
@@ -133,10 +135,9 @@ RULES = [
     Rule(f"{P}._cache_iterator"),
     Rule(f"{P}._pipeline_ids"),
     Rule(
-        f"{P}._observe", allows=("spdl._errors", *(f"{P}.{of}" for of in ("_info", "_marks", "_cpus", "_asyncio")), C)
+        f"{P}._observe",
+        allows=("spdl._errors", *(f"{P}.{of}" for of in ("_info", "_records", "_marks", "_cpus", "_asyncio")), C),
     ),
-    # What the engine gives to observers: plain records and callables.
-    Rule(f"{P}._observe._probe", allows=(f"{P}._info",)),
     Rule(f"{P}._priority", allows=("spdl._errors", f"{P}._cpus")),
     Rule(f"{P}.batching", allows=(f"{P}._batching",)),
     Rule(f"{P}.config", allows=(f"{P}.defs", f"{P}._observe")),

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from ._engine._failures import Failure
     from ._engine._isolated_workers import IsolatedTask, IsolatedWorker
     from ._engine._region_workers import RegionWorkers
-    from ._observe._probe import ItemReader, ItemWriter
     from ._observe._queues import AsyncQueue
     from ._provenance._log import ProvenanceLog
     from ._quarantine import FailureEvent
+    from ._records import ItemReader, ItemWriter
     from .defs import SourceConfig
 
 _LOG = logging.getLogger("spdl.pipeline")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._observe._percentiles import StreamingPercentile, percentile_of_calls, percentile_of_waits
-from spdl.pipeline._observe._probe import CallCounts
 from spdl.pipeline._observe._task_hooks import TaskHook, TaskPerfStats, TaskStatsHook, overrides
+from spdl.pipeline._records import CallCounts
 
 INFO = StageInfo(0, "1", "op", 3)
 

@@ -11,8 +11,8 @@ import pytest
 from spdl.pipeline import AsyncQueue, QueuePerfStats, StatsQueue, is_eof, is_epoch_end
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._marks import EOF, EPOCH_END
-from spdl.pipeline._observe._probe import ChannelCounts
 from spdl.pipeline._observe._queues import check_observer
+from spdl.pipeline._records import ChannelCounts
 
 INFO = StageInfo(0, "2", "decode")
 NOTHING = ChannelCounts(0.0, 0, 0, 0.0, 0.0, (), (), 0, 0, 0.0)

@@ -10,9 +10,9 @@ from spdl.pipeline._info import StageInfo
 from spdl.pipeline._observe import _facts
 from spdl.pipeline._observe._facts import facts_of
 from spdl.pipeline._observe._judging import judge
-from spdl.pipeline._observe._probe import Place
 from spdl.pipeline._observe._sampling import has_gil
 from spdl.pipeline._observe._stats import Measured, StageSamples, StageStats
+from spdl.pipeline._records import Place
 
 
 def stage(index: int, name: str, *, calls: float = 1.0, cpu: float = 0.0, runs_on: Place = "pool") -> StageStats:

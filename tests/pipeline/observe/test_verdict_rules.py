@@ -10,8 +10,8 @@ import pytest
 from spdl.pipeline._observe._advice import TERMS, User
 from spdl.pipeline._observe._facts import Facts, StageFacts
 from spdl.pipeline._observe._judging import decide, verdict_of
-from spdl.pipeline._observe._probe import Place
 from spdl.pipeline._observe._verdict import StageShares
+from spdl.pipeline._records import Place
 
 
 def stage(

@@ -13,7 +13,7 @@ from collections import deque
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from spdl.pipeline._observe._probe import ChannelCounts
+from spdl.pipeline._records import ChannelCounts
 
 if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo

@@ -26,7 +26,7 @@ from ._places import Places
 
 if TYPE_CHECKING:
     from spdl.pipeline._limits import Limit
-    from spdl.pipeline._observe._probe import Unit
+    from spdl.pipeline._records import Unit
 
     from ._failures import Failure, FailureRecord, FailureReporter
     from ._lane import Lane

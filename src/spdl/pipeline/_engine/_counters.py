@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from spdl.pipeline._observe._probe import CallCounts
+from spdl.pipeline._records import CallCounts
 
 _RECENT = 1024
 

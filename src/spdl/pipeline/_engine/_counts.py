@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from spdl.pipeline._observe._probe import (
+from spdl.pipeline._records import (
     CallCounts,
     CallInFlight,
     CallReader,

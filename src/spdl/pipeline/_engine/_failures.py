@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from spdl._errors import NoSuccessError, PipelineError
 from spdl._reports import add_note, attempts_of, cause_of, describe_exception, name_of, short_repr, shown
-from spdl.pipeline._observe._probe import FailureOutcome
+from spdl.pipeline._records import FailureOutcome
 
 from ._origin import Origin, Root, plain_origin, roots_of
 

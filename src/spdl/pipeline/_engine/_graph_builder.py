@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._limits import Limit, RateLimit
-from spdl.pipeline._observe._probe import ItemReader, ItemWriter, NodeKind, StageWiring
+from spdl.pipeline._records import ItemReader, ItemWriter, NodeKind, StageWiring
 from spdl.pipeline.defs import Rate, check_regions, split_regions
 
 from ._channel import Channel

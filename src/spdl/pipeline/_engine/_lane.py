@@ -16,7 +16,7 @@ from ._joining import RunningCall
 if TYPE_CHECKING:
     import asyncio
 
-    from spdl.pipeline._observe._probe import Place
+    from spdl.pipeline._records import Place
 
     from ._joining import Joining
     from ._ticket import CallSource, Ticket

@@ -10,7 +10,7 @@ from ._counters import Counters
 
 if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
-    from spdl.pipeline._observe._probe import Place
+    from spdl.pipeline._records import Place
 
     from ._channel import Channel, ChannelEnd
     from ._core import Core

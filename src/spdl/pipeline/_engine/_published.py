@@ -16,7 +16,7 @@ from ._lanes import ExecutorLane, LoopLane, PoolLane, SourceLane
 from ._thread import EngineThread, Task
 
 if TYPE_CHECKING:
-    from spdl.pipeline._observe._probe import ThreadBoard
+    from spdl.pipeline._records import ThreadBoard
 
     from ._engine import Engine
     from ._node import Node

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from spdl._processes._remote_failure import RemoteFailure
 
 if TYPE_CHECKING:
-    from spdl.pipeline._observe._probe import FailureOutcome
+    from spdl.pipeline._records import FailureOutcome
 
 
 class Then(Enum):

@@ -14,9 +14,9 @@ from spdl._processes._child import living_children
 from spdl._processes._elsewhere import ELSEWHERE, WorkerElsewhere
 from spdl._processes._stacks import stacks_of_all
 from spdl._reports import frames_of_threads
-from spdl.pipeline._observe._probe import CallInFlight
 from spdl.pipeline._observe._stats import PipelineStats
 from spdl.pipeline._observe._units import seconds
+from spdl.pipeline._records import CallInFlight
 
 
 class Moment(NamedTuple):

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from spdl.pipeline._cpus import cpu_limit
-from spdl.pipeline._observe._probe import Place, Unit
 from spdl.pipeline._observe._sampling import has_gil
 from spdl.pipeline._observe._stats import Measured, PipelineStats, StageSamples, StageStats
 from spdl.pipeline._observe._verdict import StageShares
+from spdl.pipeline._records import Place, Unit
 
 #: Minimum number of observations of threads from which the shares of a stage are computed.
 _ENOUGH_SAMPLES = 20

@@ -19,9 +19,9 @@ from spdl._reports import log
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._marks import is_eof, is_epoch_end
 from spdl.pipeline._observe._percentiles import percentile_of_waits
-from spdl.pipeline._observe._probe import ChannelCounts, ChannelReader, ItemReader, ItemWriter
 from spdl.pipeline._observe._reporting import report_around_stage, report_every
 from spdl.pipeline._observe._units import duration
+from spdl.pipeline._records import ChannelCounts, ChannelReader, ItemReader, ItemWriter
 
 __all__ = ["AsyncQueue", "QueuePerfStats", "StatsQueue", "check_observer", "is_eof", "is_epoch_end"]
 

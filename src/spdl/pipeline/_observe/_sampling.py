@@ -20,8 +20,8 @@ from spdl.pipeline._cpus import CpuQuota, limit_with, read_quota
 from spdl.pipeline._observe._stats import Measured, StageSamples
 
 if TYPE_CHECKING:
-    from spdl.pipeline._observe._probe import ThreadBoard
     from spdl.pipeline._observe._stats import PipelineStats
+    from spdl.pipeline._records import ThreadBoard
 
 #: Mean time between two samples, in seconds; longer if sampling would take more than this share of a CPU.
 _PERIOD = 0.05

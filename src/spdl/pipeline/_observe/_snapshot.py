@@ -6,8 +6,8 @@ import threading
 from dataclasses import replace
 from typing import Final
 
-from spdl.pipeline._observe._probe import EngineCounts, NodeCounts
 from spdl.pipeline._observe._stats import ItemFailure, Measured, Moment, PipelineStats, StageStats
+from spdl.pipeline._records import EngineCounts, NodeCounts
 
 
 def stats_of(

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from spdl._reports import printable, shown
 from spdl.pipeline._info import StageInfo
-from spdl.pipeline._observe._probe import FailureOutcome, Place, Unit
+from spdl.pipeline._records import FailureOutcome, Place, Unit
 
 PipelineState: TypeAlias = Literal["new", "running", "stopping", "ended", "failed"]
 

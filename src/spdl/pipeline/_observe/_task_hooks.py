@@ -12,9 +12,9 @@ from spdl._numbers import as_interval
 from spdl._reports import log
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._observe._percentiles import StreamingPercentile, percentile_of_calls
-from spdl.pipeline._observe._probe import CallCounts, CallReader
 from spdl.pipeline._observe._reporting import report_around_stage, report_every
 from spdl.pipeline._observe._units import duration
+from spdl.pipeline._records import CallCounts, CallReader
 
 _LOG = logging.getLogger(__name__)
 

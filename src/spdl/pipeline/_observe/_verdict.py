@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from spdl.pipeline._observe._probe import Unit
+from spdl.pipeline._records import Unit
 
 Cause: TypeAlias = Literal[
     "consumer", "gil", "cpu", "io", "cap", "source", "oversubscribed", "memory", "unsure"

@@ -9,10 +9,10 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._info import StageInfo
-from spdl.pipeline._observe._probe import NodeKind, StageWiring
 from spdl.pipeline._observe._reporting import BlockReport
 from spdl.pipeline._observe._stats import PipelineStats
 from spdl.pipeline._observe._task_hooks import TaskHook, TaskStatsHook, overrides
+from spdl.pipeline._records import NodeKind, StageWiring
 
 if TYPE_CHECKING:
     from spdl.pipeline._observe._queues import AsyncQueue, StatsQueue

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from spdl._reports import printable, shown
 
 if TYPE_CHECKING:
-    from spdl.pipeline._observe._probe import FailureOutcome
     from spdl.pipeline._provenance._origin import BatchOrigin
+    from spdl.pipeline._records import FailureOutcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from spdl.pipeline._engine._stages import CustomMergeStage, MergeStage
 if TYPE_CHECKING:
     from spdl.pipeline._engine._graph_builder import GraphBuilder
     from spdl.pipeline._info import StageInfo
-    from spdl.pipeline._observe._probe import ItemReader
+    from spdl.pipeline._records import ItemReader
     from spdl.pipeline.defs import MergeConfig
 
 
