@@ -160,7 +160,7 @@ RULES = [
     Rule(
         f"{P}._quarantine",
         allows=(
-            *(f"{P}.{of}" for of in ("_engine", "_info", "_line_file", "_observe", "_provenance")),
+            *(f"{P}.{of}" for of in ("_engine", "_info", "_line_file", "_observe", "_provenance", "_records")),
             "spdl._errors",
             "spdl._random",
         ),
