@@ -1,9 +1,12 @@
-"""Draw the pictures of docs/concepts.md as SVG: boxes, arrows and words, in colours for light and dark pages.
+"""Draw the pictures of docs/concepts.md and docs/architecture.md as SVG: boxes, arrows and words.
+
+Their colours suit light and dark pages.
 
 Usage: python scripts/make_concept_pictures.py [--check]
 """
 
 import argparse
+import runpy
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -11,7 +14,8 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
-FOLDER: Final = Path(__file__).resolve().parent.parent / "docs/pictures"
+ROOT: Final = Path(__file__).resolve().parent.parent
+FOLDER: Final = ROOT / "docs/pictures"
 _STYLE: Final = """
 text { font: 14px system-ui, sans-serif; fill: #1f2328; text-anchor: middle; dominant-baseline: central }
 .small { font-size: 12px; fill: #59636e }
@@ -179,17 +183,86 @@ def states() -> Drawing:
     return d
 
 
+#: Packages by what they are for, top to bottom as they are drawn; those that all may import are drawn as one.
+_ROWS: Final = (
+    (
+        ("ray", "regions on Ray"),
+        ("debug", "stack reports"),
+        ("metrics", "exporters"),
+        ("_cli", "load, top, doctor"),
+        ("dataloader", "familiar loaders"),
+    ),
+    (("pipeline", "the engine"), ("io", "images, video, sound; above native/"), ("source", "samplers, shards, tables")),
+    (
+        ("_processes", "children and transport"),
+        ("_monitor", "the socket of spdl top"),
+        ("resume", "states"),
+        ("remote", "object stores"),
+    ),
+)
+_KERNEL: Final = ("_errors", "_reports", "_failure_log", "_numbers", "_names", "_addresses", "_extensions", "_random")
+
+
+def architecture() -> Drawing:
+    """The packages, and which imports which: read from the imports of the tree."""
+    imports: dict[str, set[str]] = {}
+    for module, imported in runpy.run_path(str(ROOT / "scripts/measure_tree.py"))["imports"](ROOT).items():
+        user = module.split(".")[1] if "." in module else ""
+        imports.setdefault(user, set()).update(name.split(".")[1] for name in imported if "." in name)
+    d = Drawing(860, 424, "The packages of spdl: an arrow leads from one that imports to what it imports")
+    height, gap = 54, 56
+    places: dict[str, tuple[int, int, int]] = {}
+    for row, packages in enumerate(_ROWS):
+        width = min(260, (820 - 20 * (len(packages) - 1)) // len(packages))
+        left = 20 + (820 - len(packages) * width - 20 * (len(packages) - 1)) // 2
+        for column, (name, words) in enumerate(packages):
+            x, y = left + column * (width + 20), 20 + row * (height + gap)
+            places[name] = x, y, width
+            d.box(x, y, width, height, f"spdl.{name}", words)
+    for user, (x, y, width) in places.items():
+        for used in sorted(imports[user] & places.keys() - {user}):
+            to_x, to_y, to_width = places[used]
+            between = [other for other in imports[user] & places.keys() - {user, used} if used in imports[other]]
+            if any(y <= places[other][1] < to_y or y < places[other][1] <= to_y for other in between):
+                continue  # it is reached that way too
+            start, end = x + width // 2, to_x + to_width // 2
+            if to_y == y:
+                left_to_right = to_x > x
+                d.arrow(
+                    (x + width * left_to_right, y + height // 2),
+                    (to_x + to_width * (not left_to_right), y + height // 2),
+                )
+            elif to_y < y:  # on use
+                d.arrow((start - 30, y), (end + 60, to_y + height))
+            else:
+                d.arrow((start, y + height), (end, to_y))
+    top = 20 + len(_ROWS) * (height + gap)
+    d.box(
+        20,
+        top,
+        820,
+        height,
+        ", ".join(_KERNEL),
+        "what all may import: errors, reports, numbers, names, seeds",
+        kind="store",
+    )
+    missing = {name for name in imports if name not in (*places, *_KERNEL, "", "__main__")}
+    assert not missing, f"draw {missing} in a row"
+    return d
+
+
 DRAWINGS: Final[dict[str, Callable[[], Drawing]]] = {
     "life-of-an-item": life_of_an_item,
     "threads-and-processes": threads_and_processes,
     "bytes-of-a-batch": bytes_of_a_batch,
     "states": states,
+    "architecture": architecture,
 }
 
 
 def main(arguments: Iterable[str]) -> int:
     """Write the pictures, or compare them with those in the tree."""
-    parser = argparse.ArgumentParser(description="Draw the pictures of docs/concepts.md.")
+    parser = argparse.ArgumentParser(description="Draw the pictures of docs/concepts.md and docs/architecture.md.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a picture is out of date")
     check = parser.parse_args(list(arguments)).check
     stale = []

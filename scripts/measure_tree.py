@@ -66,7 +66,7 @@ def patches(tree: Path) -> list[str]:
     return found
 
 
-def _imports(tree: Path) -> dict[str, set[str]]:
+def imports(tree: Path) -> dict[str, set[str]]:
     """The modules of ``src`` that each of them imports, at any place."""
     src = tree / "src"
     paths = {}
@@ -92,17 +92,17 @@ def _imports(tree: Path) -> dict[str, set[str]]:
 
 def circles(tree: Path) -> list[list[str]]:
     """Sets of modules that all reach each other by imports, also by those inside functions or for type checkers."""
-    imports = _imports(tree)
+    known = imports(tree)
     reached: dict[str, set[str]] = {}
-    for name in imports:
+    for name in known:
         seen: set[str] = set()
         todo = [name]
         while todo:
-            for each in imports[todo.pop()] - seen:
+            for each in known[todo.pop()] - seen:
                 seen.add(each)
                 todo.append(each)
         reached[name] = seen
-    found = {tuple(sorted(other for other in reached[name] if name in reached[other])) for name in imports}
+    found = {tuple(sorted(other for other in reached[name] if name in reached[other])) for name in known}
     return sorted(list(circle) for circle in found if circle)
 
 

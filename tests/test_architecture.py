@@ -1,4 +1,4 @@
-"""docs/architecture.md names files that are there."""
+"""The map, and the pages beside the packages, name files that are there."""
 
 import re
 from fnmatch import fnmatch
@@ -9,7 +9,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.tree
 
-PAGE = ROOT / "docs" / "architecture.md"
+MAP = ROOT / "docs" / "architecture.md"
+PAGES = [MAP, ROOT / "native/README.md", *sorted((ROOT / "src/spdl").rglob("README.md"))]
 
 
 def files() -> list[str]:
@@ -19,10 +20,21 @@ def files() -> list[str]:
     return ["/" + path.relative_to(ROOT).as_posix() for path in found]
 
 
-def test_the_architecture_page_names_files_that_exist() -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_pages_name_files_that_exist(page: Path) -> None:
     """A name may be the end of a path, a pattern, or a template such as ``_<kind>.py``."""
     known = files()
-    named = set(re.findall(r"`([\w/*.-]+\.(?:py|h|cpp))`", PAGE.read_text(encoding="utf-8")))
-    assert named
+    named = set(re.findall(r"`([\w/*.-]+\.(?:py|h|cpp))`", page.read_text(encoding="utf-8")))
     missing = sorted(name for name in named if not any(fnmatch(path, f"*/{name}") for path in known))
-    assert not missing, f"docs/architecture.md names files that do not exist: {', '.join(missing)}"
+    assert not missing, f"{page.relative_to(ROOT)} names files that do not exist: {', '.join(missing)}"
+
+
+def test_the_map_leads_to_every_page() -> None:
+    """So that a reader of one package finds its page."""
+    text = MAP.read_text(encoding="utf-8")
+    assert [page.as_posix() for page in PAGES[1:] if f"](../{page.relative_to(ROOT)}" not in text] == []
+
+
+def test_the_map_is_short() -> None:
+    """What explains one part stands beside it."""
+    assert len(MAP.read_text(encoding="utf-8").splitlines()) <= 200

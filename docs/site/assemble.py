@@ -83,6 +83,9 @@ def _pages() -> list[Page]:
     ]
     for each in sorted((ROOT / "benchmarks").glob("*/README.md")):
         found.append(Page(each.relative_to(ROOT), Path("benchmarking", f"{each.parent.name}.md")))
+    found.append(Page(Path("native/README.md"), Path("architecture/media.md")))
+    for each in sorted((ROOT / "src/spdl").rglob("README.md")):
+        found.append(Page(each.relative_to(ROOT), Path("architecture", f"{each.parent.name.lstrip('_')}.md")))
     for each in sorted((ROOT / "docs").rglob("*.md")):
         origin = each.relative_to(ROOT)
         if not {"changelog.d", "site"} & set(origin.parts):

@@ -11,7 +11,7 @@ from .dropping import START
 pytestmark = pytest.mark.slow
 
 #: Where Python counts the references of a thread that has made an object apart, nothing tells the others that these
-#: were the last ones before that thread runs code again (docs/architecture.md, "The end").
+#: were the last ones before that thread runs code again (_engine/README.md, "The end").
 _MAKER_WAITS = pytest.mark.skipif(
     bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="the thread that has built the pipeline waits meanwhile"
 )

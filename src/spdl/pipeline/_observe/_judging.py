@@ -1,6 +1,6 @@
 """Makes a verdict from facts: the cause, the stage and the advice. The rules are checked in their order in this file.
 
-The thresholds are the constants below. ``docs/architecture.md``, "Verdicts", explains how the facts are measured.
+The thresholds are the constants below. ``README.md``, "Verdicts", explains how the facts are measured.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._limits import Limit
 
 #: A call this short is cheaper to run on the current thread than to pass to another: waking a thread costs about 25 us
-#: on the machines measured. See ``docs/architecture.md``, "The source thread helps".
+#: on the machines measured. See ``_engine/README.md``, "The source thread helps".
 _CHEAP_CALL = 20e-6
 _CHEAP_SCORE_MAX = 64
 CHEAP_SCORE = 32
