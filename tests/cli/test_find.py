@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from spdl._cli._exits import CommandError, ExitCode
 from spdl._cli._find import find_images
+from spdl._cli._options import CommandError, ExitCode
 
 
 def _touch(folder: Path, *names: str) -> None:

@@ -14,7 +14,7 @@ from PIL import Image
 
 import spdl.io
 from spdl._cli import main
-from spdl._cli._progress import Counts, Progress
+from spdl._cli._report import Counts, Progress
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def test_interrupt_still_tells_how_far_it_came(
 def test_interrupt_signal_ends_the_process(photos: Callable[..., Path]) -> None:
     """The signal itself, in a process of its own: it ends with 130 and without a traceback."""
     code = (
-        "import signal, sys\nfrom spdl._cli import main\nfrom spdl._cli._progress import Progress\n"
+        "import signal, sys\nfrom spdl._cli import main\nfrom spdl._cli._report import Progress\n"
         # Shells start what runs in the background with the signal ignored.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "Progress.update = lambda self, counts: print('ready', flush=True) if counts.batches == 1 else None\n"

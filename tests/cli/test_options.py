@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import spdl
-from spdl._cli._load_options import LoadOptions, add_parser
-from spdl._cli._main import main
+from spdl._cli import main
+from spdl._cli._options import LoadOptions, add_parser
 
 
 def _parse(*words: str) -> LoadOptions:
@@ -74,7 +74,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_help_documents_each_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     """``spdl load --help`` lists every exit code there is."""
-    from spdl._cli._exits import ExitCode
+    from spdl._cli._options import ExitCode
 
     assert main(["load", "--help"]) == 0
     documented = capsys.readouterr().out.partition("exit codes:")[2].partition("examples:")[0]

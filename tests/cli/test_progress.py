@@ -2,7 +2,7 @@
 
 import io
 
-from spdl._cli._progress import Counts, Progress
+from spdl._cli._report import Counts, Progress
 
 
 class Terminal(io.StringIO):

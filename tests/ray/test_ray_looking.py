@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import spdl.debug
-from spdl._cli._main import main
+from spdl._cli import main
 from spdl._processes._elsewhere import ELSEWHERE
 from spdl.pipeline import Pipeline, PipelineBuilder
 from spdl.pipeline.defs import MAIN_PROCESS

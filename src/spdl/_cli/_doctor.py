@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import spdl
-from spdl._cli._exits import ExitCode
+from spdl._cli._options import ExitCode
 
 if TYPE_CHECKING:
-    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # argparse has no public name for it
+    from spdl._cli._options import SubParsers
 
 T = TypeVar("T")
 

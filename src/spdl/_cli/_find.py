@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spdl._addresses import Address, parse_address, redacted, url_of
-from spdl._cli._exits import CommandError, ExitCode
+from spdl._cli._options import CommandError, ExitCode
 from spdl.remote import RemoteError, RemoteNotFoundError, RemoteStore
 from spdl.source._find import expand_names
 

@@ -13,11 +13,9 @@ from dataclasses import dataclass
 
 import spdl.io
 from spdl._addresses import redacted
-from spdl._cli._exits import CommandError, ExitCode
 from spdl._cli._find import Found, find_images
-from spdl._cli._load_options import LoadOptions
-from spdl._cli._progress import Counts, Progress
-from spdl._cli._report import FailedFile, Outcome, as_json, as_text, one_line
+from spdl._cli._options import CommandError, ExitCode, LoadOptions
+from spdl._cli._report import Counts, FailedFile, Outcome, Progress, as_json, as_text, one_line
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
 from spdl.pipeline.defs import Aggregator
 
@@ -51,10 +49,8 @@ class LoadBatch:
         except spdl.io.BatchLoadError as error:
             if len(error.failures) != len(paths):  # the images are not the cause
                 raise
-            return Batch(
-                0, 0, tuple((redacted(paths[failed.index]), one_line(failed.error)) for failed in error.failures)
-            )
-        failures = tuple((redacted(paths[failed.index]), one_line(failed.error)) for failed in buffer.failures)
+            return Batch(0, 0, _described(error.failures, paths))
+        failures = _described(buffer.failures, paths)
         num_images = len(paths) - len(failures)
         channels = 1 if self.pix_fmt == "gray" else 3
         return Batch(num_images, num_images * self.width * self.height * channels, failures)

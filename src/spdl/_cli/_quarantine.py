@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from spdl._cli._exits import CommandError, ExitCode
+from spdl._cli._options import CommandError, ExitCode
 from spdl._reports import printable, text_of
 
 #: Width of the table, in columns.

@@ -1,25 +1,121 @@
-"""The result of ``spdl load``, as text or JSON."""
+"""What ``spdl load`` shows: its progress, and its result as text or JSON."""
 
 import json
+import shutil
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TextIO
 
 from spdl import __version__
 from spdl._addresses import redacted
-from spdl._cli._exits import ExitCode
 from spdl._cli._find import Found, describe_unsupported
-from spdl._cli._load_options import LoadOptions
-from spdl._cli._progress import Counts
+from spdl._cli._options import ExitCode, LoadOptions
 from spdl._reports import printable
 from spdl.pipeline import PipelineStats, StageStats
+from spdl.pipeline._observe._document import aligned, cells, document_of
+from spdl.pipeline._observe._units import share
 
 _FEW = 10  # batches; with fewer, start-up dominates the measurement
+
 _NAMED = 5  # number of failed files in the text; --json lists all
+
+#: What the JSON has of each stage.
+_OF_STAGES = (
+    *("name", "concurrency", "num_calls", "num_failures", "num_emitted", "wall_per_call", "cpu_per_call"),
+    *("busy", "starved", "blocked", "queue_capacity", "occupancy"),
+)
+
 _STATUS = {
     ExitCode.OK: "ok",
     ExitCode.NOTHING_LOADED: "nothing loaded",
     ExitCode.CORRUPT_FILE: "corrupt file",
     ExitCode.INTERRUPTED: "interrupted",
 }
+
+
+_ON_TERMINAL = 0.1  # s between two updates: looks live at negligible cost
+
+_ELSEWHERE = 10.0  # s between two lines in a log
+
+
+@dataclass(slots=True)
+class Counts:
+    """Counts of the pipeline's output so far."""
+
+    images: int = 0
+    batches: int = 0
+    failures: int = 0
+    num_bytes: int = 0
+
+
+class Progress:
+    """Shows the progress of a run. Made and used by one thread.
+
+    Args:
+        stream: Output stream; ``None`` shows nothing.
+        total: Number of images to load, in all epochs.
+        clock: Monotonic clock, in seconds.
+        width: Function that returns the number of terminal columns; called at each update.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO | None,
+        total: int,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        width: Callable[[], int] = lambda: shutil.get_terminal_size().columns,
+    ) -> None:
+        self._stream = stream
+        self._total = total
+        self._clock = clock
+        self._width = width
+        self._rewrites = stream is not None and stream.isatty()
+        self._interval = _ON_TERMINAL if self._rewrites else _ELSEWHERE
+        self._start = self._last = clock()
+        self._drawn = False
+
+    def update(self, counts: Counts) -> None:
+        """Show the counts, unless the last update was too recent."""
+        if self._stream is None:
+            return
+        now = self._clock()
+        if now - self._last < self._interval:
+            return
+        self._last = now
+        text = self._line(counts, now - self._start)
+        if self._rewrites:
+            self._stream.write("\r\x1b[K" + text[: max(1, self._width() - 1)])
+            self._drawn = True
+        else:
+            self._stream.write(text + "\n")
+        self._stream.flush()
+
+    def clear(self) -> None:
+        """Erase the line, so that other output can be written in its place."""
+        if self._stream is not None and self._drawn:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+            self._drawn = False
+
+    def _line(self, counts: Counts, elapsed: float) -> str:
+        done = counts.images + counts.failures
+        rate = done / elapsed if elapsed > 0 else 0.0
+        left = f"{_duration((self._total - done) / rate)} left" if rate > 0 else "starting"
+        share = 100 * done / self._total if self._total else 100.0
+        failed = f"{counts.failures} failed, " if counts.failures else ""
+        batches = "1 batch" if counts.batches == 1 else f"{counts.batches} batches"
+        return f"{done} of {self._total} images ({share:.0f}%), {batches}, {failed}{rate:.0f} images/s, {left}"
+
+
+def _duration(seconds: float) -> str:
+    """``9 s``, ``3:09 min``, ``1:03:09 h``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}:{minutes:02d}:{rest:02d} h"
+    return f"{minutes}:{rest:02d} min" if minutes else f"{rest} s"
 
 
 @dataclass(slots=True)
@@ -89,29 +185,12 @@ def as_json(outcome: Outcome) -> str:
                 for file in outcome.failed
             ],
             "unsupported": outcome.found.unsupported,
-            "stages": [_stage_as_dict(stage) for stage in stats.stages],
+            "stages": [{name: stage[name] for name in _OF_STAGES} for stage in document_of(stats)["stages"]],
             "limiting_stage": limiting.info.stage_name if limiting is not None else None,
             "verdict": verdict(stats),
         },
         indent=1,
     )
-
-
-def _stage_as_dict(stage: StageStats) -> dict[str, object]:
-    return {
-        "name": stage.info.stage_name,
-        "concurrency": stage.info.concurrency or 1,
-        "num_calls": stage.num_calls,
-        "num_failures": stage.num_failures,
-        "num_emitted": stage.num_emitted,
-        "wall_per_call": stage.wall_per_call,
-        "cpu_per_call": stage.cpu_per_call,
-        "busy": stage.busy,
-        "starved": stage.starved,
-        "blocked": stage.blocked,
-        "queue_capacity": stage.queue_capacity,
-        "occupancy": stage.occupancy,
-    }
 
 
 # ---------------------------------------------------------------------------------------------------------------- text
@@ -153,31 +232,16 @@ def _failures(outcome: Outcome) -> list[str]:
 
 
 def _table(stats: PipelineStats) -> list[str]:
-    """One line per stage. Shares refer to the run time; ``busy`` to the run time of all usable slots of a stage."""
-    limiting = _limiting(stats)
-    rows = [("", "stage", "calls", "mean", "busy", "starved", "blocked", "queue fill")]
-    for stage in stats.stages:
-        is_sink = stage is stats.stages[-1]  # makes no calls, and its queue is read by the consumer
-        rows.append(
-            (
-                "->" if limiting is not None and stage.info == limiting.info else "",
-                stage.info.stage_name.partition("(")[0],  # the name of an aggregate contains its arguments
-                "" if is_sink else str(stage.num_calls),
-                "" if is_sink or not stage.num_success else _time(stage.wall_per_call),
-                "" if is_sink else _share(busy_share(stage, stats)),
-                "" if is_sink else _share(_part(stage.starved, stats.elapsed)),
-                "" if is_sink else _share(_part(stage.blocked, stats.elapsed)),
-                _share(stage.occupancy) if stage.queue_capacity else "",
-            )
-        )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if column < 2 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    """One line per stage."""
+    document, limiting = document_of(stats), _limiting(stats)
+    rows = []
+    for stage in document["stages"]:
+        found = cells(stage, document)
+        shown = {"stage": stage["name"].partition("(")[0]}  # the name of an aggregate contains its arguments
+        shown |= {column: found[column] for column in ("calls", "mean", "busy", "starved", "blocked")}
+        is_limiting = limiting is not None and stage["id"] == limiting.info.stage_id
+        rows.append((is_limiting, {**shown, "queue fill": found["full"]}))
+    return aligned(rows)
 
 
 def verdict(stats: PipelineStats) -> str:
@@ -190,19 +254,19 @@ def verdict(stats: PipelineStats) -> str:
         return "The consumer holds the pipeline back: batches wait for it."
     if stage.info == stats.stages[0].info:
         return f"{name} holds the pipeline back: the other stages wait for paths."
-    share = busy_share(stage, stats)
+    busy = busy_share(stage, stats)
     slots = _slots(stage, stats)
     threads = "thread was" if slots == 1 else f"{slots} threads were"
-    said = f"{name} holds the pipeline back: its {threads} busy {_share(share)} of the time"
+    said = f"{name} holds the pipeline back: its {threads} busy {share(busy)} of the time"
     cpu, wall = stage.cpu_per_call, stage.wall_per_call
-    if share < 0.5:
+    if busy < 0.5:
         return f"{said}; the run was too short, or the cores were shared, for more detail."
     if cpu is None or wall <= 0:
         return f"{said}."
     if cpu / wall >= 0.8:
-        return f"{said}, {_share(min(1.0, cpu / wall))} of it computing: more cores or a smaller size would help."
+        return f"{said}, {share(cpu, wall)} of it computing: more cores or a smaller size would help."
     return (
-        f"{said}, {_share(1 - cpu / wall)} of it waiting: for files (more threads would help), or for cores that are"
+        f"{said}, {share(1 - cpu / wall)} of it waiting: for files (more threads would help), or for cores that are"
         " in use by others."
     )
 
@@ -214,26 +278,11 @@ def _limiting(stats: PipelineStats) -> StageStats | None:
 
 def busy_share(stage: StageStats, stats: PipelineStats) -> float:
     """Return the share of time that the stage's slots were busy, 0 to 1."""
-    return min(1.0, _part(stage.busy, stats.elapsed * _slots(stage, stats)))
+    return min(1.0, stage.busy / (stats.elapsed * _slots(stage, stats))) if stats.elapsed > 0 else 0.0
 
 
 def _slots(stage: StageStats, stats: PipelineStats) -> int:
     return max(1, min(stage.info.concurrency or 1, stats.num_threads))
-
-
-def _part(part: float, whole: float) -> float:
-    return part / whole if whole > 0 else 0.0
-
-
-def _share(value: float) -> str:
-    return f"{100 * value:.0f}%"
-
-
-def _time(seconds: float) -> str:
-    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} us"
 
 
 def _count(number: int, one: str, many: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""``spdl top``, ``spdl stats`` and ``spdl dump``: inspect the pipelines of a running process."""
+"""``spdl top``, ``stats`` and ``dump`` show the pipelines of a running process, ``spdl report`` saved statistics."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from dataclasses import fields
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from spdl._cli._exits import CommandError, ExitCode
+from spdl._cli._options import CommandError, ExitCode
 from spdl._monitor._client import Connection, connect, living
 from spdl._monitor._places import MonitorError
 
 if TYPE_CHECKING:
+    from spdl._cli._options import SubParsers
     from spdl.pipeline import PipelineStats
-
-    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # argparse has no public name for it
 
 #: Statistics by host (``None``: this host), pid and pipeline number.
 Shown: TypeAlias = "dict[tuple[str | None, int, int], PipelineStats]"
@@ -28,9 +27,28 @@ _HOW = """\
 The process must have been started with SPDL_MONITOR=1 in its environment, or must have called pipeline.monitor().
 Processes of other users cannot be inspected. The process itself is not changed.
 """
+
 _SILENT = "it does not answer"
+
 _INTERVAL = 1.0  # s between two screens
+
 _WIDTH = 100  # columns; also the width of the table
+
+
+EPILOG = """\
+A program saves its statistics with one line, at its end or at any time while the pipeline runs:
+
+  pipeline.stats().to_json("stats.json")
+
+Several files, such as one of each rank, give one page. It is one file without scripts, and needs no network.
+pipeline.stats().to_html("report.html") makes the same page directly.
+
+exit codes:
+  0  the page was written
+  1  it cannot be written, or a file is not one of to_json()
+  2  wrong options
+  3  a file is missing or cannot be read
+"""
 
 
 def add_parsers(commands: SubParsers) -> None:
@@ -138,7 +156,7 @@ def screen(answers: list[dict[str, Any]], before: Shown, width: int = _WIDTH) ->
         before: Earlier statistics; updated.
         width: Columns of the terminal.
     """
-    from spdl.pipeline._observe._stats_table import headline, stage_lines  # imported late, as in _stats_of
+    from spdl.pipeline._observe._document import document_of, headline, stage_lines  # imported late, as in _stats_of
 
     blocks = []
     roles = _roles(answers)
@@ -152,8 +170,9 @@ def screen(answers: list[dict[str, Any]], before: Shown, width: int = _WIDTH) ->
             key = answer.get("host"), answer["pid"], pipeline["id"]
             earlier, before[key] = before.get(key), stats
             shown = stats if earlier is None else _between(earlier, stats)
-            whole = f"pipeline {pipeline['id']}: {headline(shown)}"
-            lines = [heading, *wrap(whole, width, subsequent_indent="   "), *stage_lines(shown, width)]
+            document = document_of(shown)
+            whole = f"pipeline {pipeline['id']}: {headline(document)}"
+            lines = [heading, *wrap(whole, width, subsequent_indent="   "), *stage_lines(document, width)]
             if pipeline["verdict"] is not None:
                 for line in pipeline["verdict"]["text"].splitlines():
                     lines += wrap(line, width, subsequent_indent="   ")
@@ -270,3 +289,31 @@ def _pid(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be the number of a process, got {text!r}")
     return int(text)
+
+
+def add_report_parser(commands: SubParsers) -> None:
+    """Add the command to a parser."""
+    parser = commands.add_parser(
+        "report",
+        help="make an HTML page of saved statistics",
+        description="Make an HTML page of the statistics of pipelines: graph, limits, rates over time, failures.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="file that stats().to_json() has written")
+    parser.add_argument("-o", "--output", metavar="FILE", default="report.html", help="page to write [report.html]")
+
+
+def report(files: list[str], output: str) -> int:
+    """Write the page."""
+    from spdl.metrics import write_report  # imported late: only this command needs it
+
+    try:
+        write_report(files, output)
+    except ValueError as exc:
+        raise CommandError(str(exc), ExitCode.FAILED) from exc
+    except OSError as exc:
+        code = ExitCode.FAILED if exc.filename == output else ExitCode.PATH_UNREADABLE
+        raise CommandError(f"{exc.filename}: {exc.strerror}", code) from exc
+    print(output)
+    return ExitCode.OK

@@ -7,6 +7,7 @@ so is the reader that has asked nothing for the longest time if there are too ma
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -16,18 +17,19 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from time import monotonic
 from typing import Any, Final
 
 from spdl._reports import describe_exception, log
 
-from ._acceptor import Acceptor
-from ._peers import is_same_user
-from ._places import MonitorError, make_folder, socket_of
+from ._places import MonitorError, is_same_user, make_folder, socket_of
 
 _LOG = logging.getLogger("spdl.monitor")
 
 _LONGEST_REQUEST: Final = 64  # bytes
+
 _MOST_READERS: Final = 16
+
 #: No new answer is started while this many bytes of earlier ones wait for the reader.
 _MOST_PENDING: Final = 1 << 20
 
@@ -195,6 +197,77 @@ class _Reader:
             del self.pending[:sent]
 
 
+#: What ``accept`` reports if the system lacks something. All other errors are about one connection, which is gone.
+_LACKING: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class Acceptor:
+    """Belongs to the thread that serves ``selector``, where it registers the listening socket. Never blocks.
+
+    Closes neither.
+    """
+
+    def __init__(self, listener: socket.socket, selector: selectors.BaseSelector) -> None:
+        self.listener = listener
+        self._selector = selector
+        self._reserve: int | None = None
+        self._paused_until: float | None = None
+        self._fill_reserve()
+        listener.setblocking(False)
+        selector.register(listener, selectors.EVENT_READ)
+
+    @property
+    def is_pausing(self) -> bool:
+        return self._paused_until is not None
+
+    def timeout(self) -> float | None:
+        """Return for how long ``select`` may sleep before ``resume`` must be called; ``None``: for ever."""
+        return None if self._paused_until is None else max(0.0, self._paused_until - monotonic())
+
+    def resume(self) -> None:
+        """Take connections again if the pause is over."""
+        if self._paused_until is not None and monotonic() >= self._paused_until:
+            self._paused_until = None
+            self._fill_reserve()
+            self._selector.register(self.listener, selectors.EVENT_READ)
+
+    def accept(self) -> socket.socket | None:
+        """Return the next connection, which does not block, if there is one."""
+        try:
+            connection, _ = self.listener.accept()
+        except OSError as exc:
+            if exc.errno in _LACKING:
+                self._turn_away()
+            return None  # otherwise, it has already disconnected
+        connection.setblocking(False)
+        return connection
+
+    def close(self) -> None:
+        """Give the reserve back. Idempotent."""
+        if self._reserve is not None:
+            os.close(self._reserve)
+            self._reserve = None
+
+    def _fill_reserve(self) -> None:
+        if self._reserve is None:
+            with suppress(OSError):
+                self._reserve = os.open(os.devnull, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+
+    def _turn_away(self) -> None:
+        """Take a connection with the reserve, and close it: its process is told at once. Otherwise, pause."""
+        has_reserve = self._reserve is not None
+        self.close()
+        try:
+            if has_reserve:
+                self.listener.accept()[0].close()
+        except OSError:  # another thread has taken the descriptor
+            has_reserve = False
+        self._fill_reserve()
+        if not has_reserve:
+            self._selector.unregister(self.listener)
+            self._paused_until = monotonic() + PAUSE
+
+
 def _listen() -> tuple[str, socket.socket]:
     if not hasattr(socket, "AF_UNIX") or not hasattr(os, "getuid"):
         raise MonitorError("a monitor needs Unix sockets, which this system does not have")
@@ -220,3 +293,7 @@ def _disown_all() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_disown_all)
+
+
+#: Seconds for which the socket is left alone if there is nothing to take a connection with.
+PAUSE: Final = 1.0

@@ -11,9 +11,8 @@ from spdl._names import lazy_names
 __all__, __getattr__, __dir__ = lazy_names(
     globals(),
     {
+        "._exporters": "PrometheusExporter opentelemetry prometheus",
         "._merging": "merge_traces",
-        "._opentelemetry": "opentelemetry",
-        "._prometheus": "PrometheusExporter prometheus",
         "._reporting": "write_report",
     },
 )

@@ -22,9 +22,9 @@ from ._engine._joining import describe_stuck
 from ._engine._shutdown import DEFAULT_JOIN_TIMEOUT, abandon
 from ._iterators import PipelineAsyncIterator, PipelineIterator, iterate_with_origins, keep_origins
 from ._live import LIVE
+from ._observe._document import graph_text
 from ._observe._snapshot import History
 from ._observe._stats import PipelineStats
-from ._observe._stats_table import graph_text
 from ._observer import Observer
 from ._resizing import resize
 

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final, NamedTuple
 
-from spdl._monitor._acceptor import Acceptor
-from spdl._monitor._peers import is_same_user
+from spdl._monitor._places import is_same_user
+from spdl._monitor._server import Acceptor
 from spdl._processes._transport import Link, link_pair
 from spdl._processes._transport._passing import receive_end, send_end
 

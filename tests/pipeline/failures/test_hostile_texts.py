@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl._cli._main import main
+from spdl._cli import main
 from spdl._reports import clean, describe_exception, log, printable, short_repr, shown, text_of, traceback_of
 from spdl.debug import dump
 from tests.support.running import build_of

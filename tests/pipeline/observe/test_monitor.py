@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from spdl._monitor import _peers, _places, _server
+from spdl._monitor import _places, _server
 from spdl._monitor._client import connect, living
 from spdl._monitor._places import MonitorError
 from spdl._monitor._server import Server
@@ -73,14 +73,14 @@ def test_peers_are_known_by_their_user() -> None:
     """Both ends of a connection inside this process are this user's. A socket without a peer is nobody's."""
     ours, theirs = socket.socketpair(socket.AF_UNIX)
     with ours, theirs:
-        assert _peers.user_of(ours) == os.geteuid()
-        assert _peers.is_same_user(theirs)
-    assert not _peers.is_same_user(ours)
+        assert _places.user_of(ours) == os.geteuid()
+        assert _places.is_same_user(theirs)
+    assert not _places.is_same_user(ours)
 
 
 def test_other_users_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever the system names as another user is disconnected before it can ask."""
-    made = Server({"hello": dict}, is_allowed=lambda connection: _peers.user_of(connection) == os.geteuid() + 1)
+    made = Server({"hello": dict}, is_allowed=lambda connection: _places.user_of(connection) == os.geteuid() + 1)
     try:
         with reader_of(made) as sock:
             assert sock.recv(1) == b""
@@ -189,7 +189,6 @@ def test_no_descriptor_is_left() -> None:
     run_child(
         """
         import os, resource, socket
-        from spdl._monitor import _acceptor
         from spdl._monitor._server import Server
 
         server = Server({"hello": lambda: "there"})

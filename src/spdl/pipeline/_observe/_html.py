@@ -9,7 +9,8 @@ from html import escape
 from itertools import pairwise
 from typing import Any
 
-from spdl.pipeline._observe._units import duration
+from spdl.pipeline._observe._document import Document, cells
+from spdl.pipeline._observe._units import duration, share
 
 #: Number of colours for the lines of one chart; further lines reuse them from the first.
 SERIES = 8
@@ -68,8 +69,6 @@ _LEGEND = (
     "(a result and no room).</p>"
 )
 
-Document = Mapping[str, Any]
-
 
 def page(documents: Sequence[Document], titles: Sequence[str] = ()) -> str:
     """Return a page about one or several pipelines.
@@ -122,7 +121,7 @@ def _tiles(document: Document) -> str:
     tiles = (
         (f"{document['num_items']}", "items"),
         (f"{document['num_items'] / elapsed:.4g}/s" if elapsed else "-", "rate"),
-        (_share(document["consumer_wait"], elapsed), "consumer waited"),
+        (share(document["consumer_wait"], elapsed).replace("%", " %"), "consumer waited"),
         (str(failures), "failures"),
         (duration(elapsed), "time"),
         (str(document["num_threads"]), "threads"),
@@ -146,61 +145,26 @@ def _verdict(document: Document) -> str:
     return f'<div class="verdict">{escape(said.strip())}</div>' if said else ""
 
 
-_HEADER = (
-    "stage",
-    "calls",
-    "failed",
-    "dropped",
-    "replaced",
-    "missing",
-    "running",
-    "per call",
-    "CPU",
-    "busy",
-    "starved",
-    "blocked",
-    "queue",
-    "full",
-    "items/s",
-)
-
-
-_OPTIONAL = (2, 3, 4, 5, 6)
+#: Columns that are left out if nothing is in them: few pipelines drop items, few reports are made while calls run.
+_OPTIONAL = ("failed", "dropped", "replaced", "missing", "running")
 
 
 def _table(document: Document) -> str:
-    rows = [_cells(stage, document) for stage in document["stages"]]
-    # Few pipelines drop items, and few reports are made while calls run.
-    used = [k for k in range(len(_HEADER)) if k not in _OPTIONAL or any(row[k] for row in rows)]
+    rows = []
+    for stage in document["stages"]:
+        found = cells(stage, document)
+        calls = "" if stage["concurrency"] == 1 else f"[{stage['concurrency']}]"
+        found["stage"] = f"{stage['id']} {stage['name']}{calls}"
+        found["replaced"] = str(stage.get("num_substituted") or "")  # documents of older versions have neither
+        found["missing"] = str(stage.get("num_lost") or "")
+        rows.append(found)
+    columns = [name for name in rows[0] if name not in _OPTIONAL or any(row[name] for row in rows)] if rows else []
     body = []
     for stage, row in zip(document["stages"], rows, strict=True):
         hot = ' class="hot"' if stage["id"] == document["limiting"] else ""
-        body.append(f"<tr{hot}>" + "".join(f"<td>{escape(row[k])}</td>" for k in used) + "</tr>")
-    head = "".join(f"<th>{_HEADER[k]}</th>" for k in used)
+        body.append(f"<tr{hot}>" + "".join(f"<td>{escape(row[name])}</td>" for name in columns) + "</tr>")
+    head = "".join(f"<th>{name}</th>" for name in columns)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
-
-
-def _cells(stage: Mapping[str, Any], document: Document) -> tuple[str, ...]:
-    elapsed = document["elapsed"]
-    calls = "" if stage["concurrency"] == 1 else f"[{stage['concurrency']}]"
-    is_sink = stage is document["stages"][-1]
-    return (
-        f"{stage['id']} {stage['name']}{calls}",
-        "" if is_sink else str(stage["num_calls"]),
-        str(stage["num_failures"] or ""),
-        str(stage["num_dropped"] or ""),
-        str(stage.get("num_substituted") or ""),  # documents of older versions have neither
-        str(stage.get("num_lost") or ""),
-        str(stage["num_in_flight"] or ""),
-        duration(stage["wall_per_call"]) if stage["wall_per_call"] else "",
-        "" if stage["cpu_per_call"] is None else duration(stage["cpu_per_call"]),
-        "" if is_sink else _share(stage["busy"] / stage["concurrency"], elapsed),
-        "" if is_sink else _share(stage["starved"], elapsed),
-        "" if is_sink else _share(stage["blocked"], elapsed),
-        f"{stage['queue_len']}/{stage['queue_capacity']}",
-        _share(stage["occupancy"], 1.0),
-        f"{stage['rate']:.4g}",
-    )
 
 
 def _failures(document: Document) -> str:
@@ -215,10 +179,6 @@ def _failures(document: Document) -> str:
     head = '<th>stage</th><th class="text">position</th><th class="text">item</th><th class="text">error</th>'
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     return f'<h2>Newest failures</h2><div class="wide">{table}</div>'
-
-
-def _share(part: float, whole: float) -> str:
-    return f"{min(1.0, max(0.0, part / whole)) * 100:.0f} %" if whole > 0 else "-"
 
 
 def svg(width: float, height: float, parts: Sequence[str], label: str, *, style: str = STYLE) -> str:
@@ -354,8 +314,8 @@ def _box(stage: Mapping[str, Any], at: tuple[float, float], document: Document) 
     for seconds, colour, what in shares:
         width = max(0.0, min((_BOX - 16) * seconds / elapsed, x + _BOX - 8 - begin))
         if width >= 1:
-            share = f"{what} {seconds / elapsed * 100:.0f} % of the time"
-            parts.append(rect(begin, y + 44, width, 6, colour, title=share))
+            title = f"{what} {seconds / elapsed * 100:.0f} % of the time"
+            parts.append(rect(begin, y + 44, width, 6, colour, title=title))
             begin += width
     if stage["num_failures"]:
         parts.append(text(x + 8, y + 62, f"{stage['num_failures']} failed", cls="f1"))

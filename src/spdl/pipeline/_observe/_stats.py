@@ -1,7 +1,7 @@
 """``PipelineStats`` and ``StageStats``: snapshots of a pipeline's statistics, as plain records.
 
 The engine fills them from its counters; this file does the arithmetic (means, shares, intervals, the limiting stage).
-``_stats_table.py`` formats them.
+``_document.py`` formats them.
 """
 
 from collections.abc import Callable
@@ -385,20 +385,20 @@ class PipelineStats:
         return fragment(document_of(self))
 
     def __str__(self) -> str:
-        # Imported late: the table module imports this class.
-        from spdl.pipeline._observe._stats_table import stats_table
-
-        return stats_table(self)
+        return self._table()
 
     def __format__(self, spec: str) -> str:
         """Return the table with at most the given number of columns: ``f"{stats:80}"``."""
         if not spec:
             return str(self)
-        from spdl.pipeline._observe._stats_table import stats_table
-
         if not (spec.isascii() and spec.isdecimal() and int(spec) > 0):
             raise ValueError(f"the format of {type(self).__name__} is a number of columns, as in '80', got {spec!r}")
-        return stats_table(self, int(spec))
+        return self._table(int(spec))
+
+    def _table(self, *width: int) -> str:
+        from spdl.pipeline._observe._document import document_of, table
+
+        return table(document_of(self), *width)
 
 
 def _names(stats: PipelineStats) -> str:

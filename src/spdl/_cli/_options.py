@@ -1,8 +1,9 @@
-"""The options of ``spdl load``: parsed and checked arguments as one frozen record."""
+"""What commands are given and return: exit codes, and the options of ``spdl load`` as one frozen record."""
 
 import argparse
 import re
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,28 @@ from spdl._addresses import is_url, local_path
 
 if TYPE_CHECKING:
     SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # argparse has no public name for it
+
+
+class ExitCode(IntEnum):
+    """Exit codes of ``spdl``. Scripts depend on the numbers: their meaning never changes."""
+
+    OK = 0
+    FAILED = 1  #: the pipeline or the installation failed
+    USAGE = 2  #: invalid options; the same number as argparse
+    PATH_UNREADABLE = 3  #: a given path is missing or cannot be read
+    NO_IMAGES = 4  #: the paths exist but contain no supported image
+    NOTHING_LOADED = 5  #: there are images, but none could be loaded
+    CORRUPT_FILE = 6  #: ``--strict`` and a file could not be loaded
+    INTERRUPTED = 130  #: Ctrl-C; 128 + SIGINT, as in shells
+
+
+class CommandError(Exception):
+    """The command failed: a message for the user and the exit code."""
+
+    def __init__(self, message: str, code: ExitCode) -> None:
+        super().__init__(message)
+        self.code = code
+
 
 PIX_FMTS = ("rgb24", "bgr24", "gray")
 
