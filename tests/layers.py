@@ -46,7 +46,7 @@ TORCH_NEEDS = (
     f"{TORCH}._sample_policy",
     f"{TORCH}.resuming",
 )
-IO_WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_trace", "_remote", "_source", "_native"))
+IO_WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_trace", "_source", "_native"))
 # Open to all: `spdl` itself (the version), how anybody reports and logs failures, what a whole number and a duration
 # are, the error for names that do not exist.
 OPEN = (
@@ -270,8 +270,7 @@ RULES = [
     Rule(f"{IO}._types"),
     Rule(f"{IO}._trace"),
     # A URL of an object store is opened by the package for these, imported when the first one comes.
-    Rule(f"{IO}._remote", allows=(f"{IO}._errors", f"{IO}._types"), lazily=("spdl.remote",)),
-    Rule(f"{IO}._source", allows=(f"{IO}._types", f"{IO}._remote")),
+    Rule(f"{IO}._source", allows=(f"{IO}._errors", f"{IO}._types"), lazily=("spdl.remote",)),
     Rule(f"{IO}._native", allows=(f"{IO}._errors", f"{IO}.lib")),
     Rule(f"{IO}._restore", allows=IO_WORDS),
     Rule(f"{IO}._buffers", allows=IO_WORDS),
@@ -282,7 +281,9 @@ RULES = [
         f"{IO}._images",
         allows=(*IO_WORDS, f"{IO}._buffers", f"{IO}._devices", f"{IO}._media", "spdl._random._splitmix"),
     ),
-    Rule(f"{IO}._batches", allows=(*IO_WORDS, f"{IO}._buffers", f"{IO}._media", f"{IO}._images")),
+    Rule(f"{IO}._batch", allows=(*IO_WORDS, f"{IO}._media", f"{IO}._images")),
+    Rule(f"{IO}._clips", allows=(*IO_WORDS, f"{IO}._batch", f"{IO}._media", f"{IO}._images")),
+    Rule(f"{IO}._sounds", allows=(*IO_WORDS, f"{IO}._batch", f"{IO}._media", f"{IO}._images")),
     Rule(f"{IO}.utils", allows=IO_WORDS),
     Rule(f"{IO}.lib"),
 ]

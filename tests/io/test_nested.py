@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from spdl.io._devices._nested import map_leaves
+from spdl.io._devices._staging import map_leaves
 
 
 class Leaf:

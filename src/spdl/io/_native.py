@@ -1,11 +1,9 @@
 """Load the native extensions on first use: ``core``, and ``media``, which needs FFmpeg. No other module loads them."""
 
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 from spdl._extensions import load_extension
-from spdl._names import unknown_name
 
 from ._errors import NativeLibraryError
 
@@ -35,26 +33,8 @@ if TYPE_CHECKING:
     core = _core
     media = _media
 
-# Public native class -> the extension that defines it.
-_PUBLIC = {
-    "AudioCodec": "media",
-    "AudioDecoder": "media",
-    "AudioEncoder": "media",
-    "AudioFrames": "media",
-    "AudioPackets": "media",
-    "CPUBuffer": "core",
-    "CPUStorage": "core",
-    "FilterGraph": "media",
-    "ImageCodec": "media",
-    "ImageFrames": "media",
-    "ImagePackets": "media",
-    "VideoCodec": "media",
-    "VideoDecoder": "media",
-    "VideoEncoder": "media",
-    "VideoFrames": "media",
-    "VideoPackets": "media",
-    "WAVHeader": "core",
-}
+#: The public classes of ``core``; all others are of ``media``.
+_OF_CORE = ("CPUBuffer", "CPUStorage", "WAVHeader")
 
 
 def memory_cache_limit() -> int | None:
@@ -94,12 +74,12 @@ def _load_media() -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """Load and return ``core``, ``media`` or one of their public classes. ``spdl.io`` uses it for the classes."""
+    """Load and return ``core``, ``media`` or one of their classes, whose names ``spdl.io`` has, too."""
     # The modules are stored as globals, so that later accesses do not call this function.
     if name == "core":
         return globals().setdefault("core", _load_core())
     if name == "media":
         return globals().setdefault("media", _load_media())
-    if name in _PUBLIC:
-        return getattr(_load_core() if _PUBLIC[name] == "core" else _load_media(), name)
-    raise unknown_name("spdl.io", name, sys.modules["spdl.io"].__all__)
+    if name[:1].isupper():
+        return getattr(_load_core() if name in _OF_CORE else _load_media(), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -1,21 +1,46 @@
-"""Convert the user's sources to the forms that native code accepts. Called by all functions that load media."""
+"""Convert the user's sources to the forms that native code accepts. Called by all functions that load media.
+
+An object in a store (a URL such as ``s3://``, or an object of ``spdl.remote``) has a method ``__spdl_fetch__`` that
+returns all bytes; ``str`` of it is its name in messages. Images are fetched with this method. For other media, the
+object may also have a method ``__spdl_open__``. It returns either all bytes, or an object from which native code reads
+the blocks that it needs (``SupportsBlocks``). ``spdl.remote`` is imported when the first such URL is opened. Files of
+fsspec are converted to its objects.
+"""
 
 import io
 import os
+import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from spdl._addresses import local_path, web_url
+from spdl._addresses import local_path, redacted, web_url
 
-from ._remote import fetch, has_blocks, is_remote, located, named, open_blocks
-from ._types import Source
+from ._errors import MediaError
+from ._types import LoadFailure, Source
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from typing_extensions import Buffer
 
+    from ._types import SupportsBlocks
+
+#: Protocols of FFmpeg that have URLs. Schemes that FFmpeg does not have are read by ``spdl.remote``.
+_OF_FFMPEG = frozenset(
+    (
+        *("amqp", "async", "cache", "concat", "concatf", "crypto", "data", "fd", "ffrtmpcrypt", "ffrtmphttp", "file"),
+        *("ftp", "gopher", "gophers", "hls", "http", "httpproxy", "https", "icecast", "ipfs", "ipns", "md5", "mmsh"),
+        *("mmst", "pipe", "prompeg", "rist", "rtmp", "rtmpe", "rtmps", "rtmpt", "rtmpte", "rtmpts", "rtp", "rtsp"),
+        *("sctp", "sdp", "sftp", "smb", "srt", "srtp", "subfile", "tcp", "tee", "tls", "udp", "udplite", "unix", "zmq"),
+    )
+)
+_URL = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]*)://")
+#: Minimum number of threads that fetch the sources of a batch, even if fewer decode it: they wait for the network.
+_FETCHING_THREADS = 8
 # Types that native code accepts directly. Looking up the exact type is the fastest check.
 _READY = frozenset((str, bytes, bytearray, memoryview))
 
@@ -146,3 +171,175 @@ def _content_of(file: Any) -> "str | Buffer":
     if not isinstance(content, bytes | bytearray | memoryview):
         raise TypeError(f"a file object must be opened in binary mode: its read() returned {type(content).__name__}")
     return content
+
+
+def is_remote(source: object) -> bool:
+    """Whether a source is in an object store."""
+    if isinstance(source, str):
+        return _is_remote_url(source)
+    return hasattr(type(source), "__spdl_fetch__") or (hasattr(source, "fs") and _has_ranges(source))
+
+
+def _is_remote_url(text: str) -> bool:
+    match = _URL.match(text)
+    return match is not None and match[1].lower() not in _OF_FFMPEG and not os.path.exists(text)
+
+
+def named(source: Any, name: str | None) -> str | None:
+    """The name of a source in messages: of a URL without its query, which may be a signature."""
+    if name is None and type(source) is str and "?" in source and source.startswith(("http://", "https://")):
+        return redacted(source)
+    return name
+
+
+def _has_ranges(file: Any) -> bool:
+    """Whether fsspec can read byte ranges of a file, open or not, directly from the file system.
+
+    It cannot for files that are compressed, in memory, on a local disk, or copied by fsspec: these are read through the
+    file object.
+    """
+    if not isinstance(getattr(file, "path", None), str) or not hasattr(file.fs, "cat_file"):
+        return False
+    if getattr(file, "mode", None) != "rb" or getattr(file, "compression", None) is not None:
+        return False
+    if isinstance(file, io.BytesIO) or getattr(file, "closed", False):
+        return False
+    protocol = file.fs.protocol
+    protocols = (protocol,) if isinstance(protocol, str) else tuple(protocol)
+    return not any(each in ("file", "local") or "cache" in each for each in protocols)
+
+
+def located(source: Any) -> Any:
+    """Convert a source for which ``is_remote`` is true: ``str`` of the result is its name.
+
+    Files of fsspec become ``RemoteObject``.
+    """
+    if isinstance(source, str) or hasattr(type(source), "__spdl_fetch__"):
+        return source
+    from spdl.remote import RemoteObject
+
+    return RemoteObject._of_file(source)
+
+
+def fetch(source: Any) -> "Buffer":
+    """Fetch the bytes of a source in an object store.
+
+    Raises:
+        spdl.remote.RemoteError: It cannot be read.
+    """
+    if isinstance(source, str):
+        from spdl.remote import RemoteObject
+
+        source = RemoteObject.of(source)
+    data: Buffer = located(source).__spdl_fetch__()
+    return data
+
+
+def open_blocks(source: Any) -> "Buffer | SupportsBlocks":
+    """Open media in an object store: return its bytes, or an object from which native code reads blocks.
+
+    Raises:
+        spdl.remote.RemoteError: It cannot be read.
+    """
+    if isinstance(source, str):
+        from spdl.remote import RemoteObject
+
+        source = RemoteObject.of(source)
+    source = located(source)
+    open_it = getattr(source, "__spdl_open__", None)
+    opened: Buffer | SupportsBlocks = source.__spdl_fetch__() if open_it is None else open_it()
+    return opened
+
+
+def has_blocks(source: object) -> bool:
+    """Whether native code reads a source in blocks: it has the methods of ``SupportsBlocks``."""
+    return hasattr(type(source), "__spdl_block__")
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The sources of a batch, with those in object stores fetched.
+
+    Attributes:
+        sources: The sources; empty data for those that could not be fetched.
+        names: Position -> name in messages, for sources that were fetched.
+        errors: Position -> error, for sources that could not be fetched.
+    """
+
+    sources: Sequence[Source]
+    names: dict[int, str]
+    errors: dict[int, Exception]
+
+    def failure(self, failure: LoadFailure, first_index: int = 0) -> LoadFailure:
+        """The failure of a source, with its fetch error and its name instead of those that native code reports."""
+        position = failure.index - first_index
+        if position in self.errors:
+            return LoadFailure(failure.index, failure.source, self.errors[position])
+        if position in self.names:
+            rename(failure.error, self.names[position])
+        return failure
+
+    def outcome(self, position: int, outcome: Any) -> Any:
+        """The same for a loader's result that is either frames or an exception."""
+        if position in self.errors:
+            return self.errors[position]
+        if isinstance(outcome, MediaError) and position in self.names:
+            rename(outcome, self.names[position])
+        return outcome
+
+
+def fetch_all(
+    sources: Sequence[Source], num_threads: int = 0, *, fetch: "Callable[[Any], Buffer | SupportsBlocks]" = fetch
+) -> Fetched:
+    """Fetch the sources of a batch that are in object stores, several at a time.
+
+    Args:
+        fetch: ``fetch``, or ``open_blocks`` for media that native code may read in blocks.
+    """
+    remote = [
+        index
+        for index, source in enumerate(sources)
+        if (":" in source and _is_remote_url(source) if type(source) is str else is_remote(source))  # the usual path
+    ]
+    names = {index: name for index, each in enumerate(sources) if (name := named(each, None)) is not None}
+    if not remote:
+        return Fetched(sources, names, {})
+    outcomes = _fetch_several([sources[index] for index in remote], max(num_threads, _FETCHING_THREADS), fetch)
+    fetched: list[Any] = list(sources)
+    errors: dict[int, Exception] = {}
+    for index, outcome in zip(remote, outcomes, strict=True):
+        if isinstance(outcome, Exception):
+            fetched[index], errors[index] = b"", outcome
+        else:
+            fetched[index], names[index] = outcome, str(located(sources[index]))
+    return Fetched(fetched, names, errors)
+
+
+def rename(error: Exception, name: str) -> None:
+    """Name the source in an error by its URL instead of its address in memory."""
+    known = getattr(error, "source", None)
+    if isinstance(error, MediaError) and known and error.args:
+        error.args = (str(error.args[0]).replace(str(known), name), *error.args[1:])
+        error.source = name
+
+
+def _fetch_several(
+    sources: Sequence[Any], num_threads: int, fetch: "Callable[[Any], Buffer | SupportsBlocks]"
+) -> "list[Buffer | SupportsBlocks | Exception]":
+    if len(sources) == 1:
+        return [_outcome(fetch, sources[0])]
+    pool = ThreadPoolExecutor(min(num_threads, len(sources)), thread_name_prefix="spdl-fetch")
+    is_done = False
+    try:
+        outcomes = list(pool.map(partial(_outcome, fetch), sources))
+        is_done = True
+        return outcomes
+    finally:  # Ctrl-C does not wait for requests
+        pool.shutdown(wait=is_done, cancel_futures=True)
+
+
+def _outcome(fetch: "Callable[[Any], Buffer | SupportsBlocks]", source: Any) -> "Buffer | SupportsBlocks | Exception":
+    try:
+        return fetch(source)
+    except Exception as exc:  # noqa: BLE001  # one source of a batch
+        return exc

@@ -1,4 +1,4 @@
-"""Tracing: write events of all threads to files for Perfetto. The public functions are in ``utils/_tracing.py``.
+"""Tracing: write events of all threads to files for Perfetto.
 
 The file is JSON in the array form of the Trace Event Format (Google, "Trace Event Format", "JSON Array Format"): one
 event per line. Readers accept a truncated file. Writing it needs no library.
@@ -8,16 +8,20 @@ events from anywhere in the program must reach the active tracers, in any thread
 """
 
 import functools
+import gc
 import json
 import logging
+import math
 import os
+import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import ContextDecorator
+from collections.abc import Callable, Iterator
+from contextlib import ContextDecorator, contextmanager
 from types import TracebackType
 from typing import IO, Any, ParamSpec, TypeVar
 
+from spdl._numbers import as_int
 from spdl._reports import log
 
 _LG = logging.getLogger("spdl.io")
@@ -27,6 +31,7 @@ _T = TypeVar("_T")
 
 # A crash loses the events of at most this many seconds.
 _MAX_DELAY = 1.0
+_NUM_COUNTERS = 8
 
 # Replaced as a whole under the lock, never modified; read without the lock.
 _tracers: tuple["Tracer", ...] = ()
@@ -147,12 +152,96 @@ def traced(function: Callable[_P, _T]) -> Callable[_P, _T]:
     return call
 
 
-def tracers() -> tuple[Tracer, ...]:
-    """The active tracers."""
-    return _tracers
+@contextmanager
+def tracing(
+    output: int | str | os.PathLike[str],
+    buffer_size: int = 4096,
+    process_name: str | None = None,
+    enable: bool = True,
+) -> Iterator[None]:
+    """Record events of all threads of this process until the end of the ``with`` block.
+
+    Events are the calls of functions of :mod:`spdl.io` that read, decode, filter, convert and write, and those of
+    :func:`trace_event`. The file is text in the Trace Event Format (JSON), which https://ui.perfetto.dev and
+    ``chrome://tracing`` open. It is written incrementally: when the buffer is full, and about every second while
+    there are events. If the process dies, the file can still be opened.
+
+    Traces may overlap; each has its own file. A forked process does not write to it.
+
+    Args:
+        output: Path of the file, which is replaced if it exists, or an open file descriptor, which stays open.
+        buffer_size: Size of the buffer, in KiB.
+        process_name: Name of the process in the trace. Default: the name of the program.
+        enable: Whether to record. With ``False``, nothing is done.
+
+    Raises:
+        OSError: The file cannot be written. (A failure to write later, such as a full disk, is logged, and the rest of
+            the trace is lost.)
+        ValueError: ``buffer_size`` is less than 1.
+    """
+    if not enable:
+        yield
+        return
+    num_bytes = as_int("buffer_size", buffer_size, 1) * 1024
+    name = process_name if process_name is not None else os.path.basename(sys.argv[0] if sys.argv else "") or "python"
+    with open(output, "wb", buffering=0, closefd=not isinstance(output, int)) as file:
+        tracer = Tracer(file, num_bytes, name)
+        _add(tracer)
+        try:
+            yield
+        finally:
+            _remove(tracer)
+            tracer.close()
+            _forget_gc()
 
 
-def add_tracer(tracer: Tracer) -> None:
+def trace_event(name: str) -> Event:
+    """Record a block, ``with trace_event("resize"): …``, or the calls of a function, ``@trace_event("resize")``.
+
+    Events may be nested. An event that ends with an exception records its type. Does nothing outside :func:`tracing`.
+    """
+    return Event(name)
+
+
+def trace_counter(i: int, val: int | float) -> None:
+    """Record a value that changes, such as a queue's length. Does nothing outside :func:`tracing`.
+
+    Args:
+        i: Index of the counter, 0 to 7.
+        val: New value. Infinity and NaN are ignored.
+
+    Raises:
+        RuntimeError: ``i`` is not the index of a counter.
+    """
+    i = as_int("i", i)
+    if not 0 <= i < _NUM_COUNTERS:
+        raise RuntimeError(f"Counter {i} is not supported: i must be in the range [0, {_NUM_COUNTERS - 1}]")
+    for tracer in _tracers:
+        number = float(val)
+        if math.isfinite(number):
+            tracer.count(f"counter {i}", number)
+
+
+def trace_gc() -> None:
+    """Record Python's garbage collections as events until tracing ends. Does nothing outside :func:`tracing`."""
+    if _tracers and _on_gc not in gc.callbacks:
+        gc.callbacks.append(_on_gc)
+
+
+def _on_gc(phase: str, info: dict[str, int]) -> None:
+    for tracer in _tracers:
+        if phase == "start":
+            tracer.begin(f"garbage collection {info['generation']}")
+        else:
+            tracer.end(collected=info["collected"], uncollectable=info["uncollectable"])
+
+
+def _forget_gc() -> None:
+    if not _tracers and _on_gc in gc.callbacks:
+        gc.callbacks.remove(_on_gc)
+
+
+def _add(tracer: Tracer) -> None:
     """Record events that start from now on."""
     global _tracers
     _forget_in_children()
@@ -160,7 +249,7 @@ def add_tracer(tracer: Tracer) -> None:
         _tracers = (*_tracers, tracer)
 
 
-def remove_tracer(tracer: Tracer) -> None:
+def _remove(tracer: Tracer) -> None:
     """Stop recording events; the ends of events that have started are still recorded."""
     global _tracers
     with _tracers_lock:

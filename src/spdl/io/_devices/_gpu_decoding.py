@@ -8,8 +8,7 @@ from spdl.io import _native
 from spdl.io._errors import DeviceError, NoCodecError
 from spdl.io._source import as_native_source, as_native_sources
 
-from ._cuda import what_is_missing
-from ._cuda_buffers import CUDABuffer, CUDAConfig, check_device_config
+from ._cuda import CUDABuffer, CUDAConfig, check_device_config, what_is_missing
 
 if TYPE_CHECKING:
     from spdl.io._native import VideoCodec, VideoPackets

@@ -6,8 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._cuda import check_device_index, get_torch, local_device
-from ._nested import map_leaves
-from ._staging import Mover, Staging, record_use
+from ._staging import Mover, Staging, map_leaves, record_use
 
 if TYPE_CHECKING:
     import torch

@@ -1,8 +1,9 @@
-"""``ImageTransform``: resize, crop, flips, colour format, dtype and layout for each image of a batch."""
+"""``ImageTransform`` and its crops: geometry, flips, colour format, dtype and layout for each image of a batch."""
 
 import atexit
 import dataclasses
 import functools
+import math
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -10,12 +11,9 @@ from spdl._numbers import MAX_INT, as_bool, as_finite, as_int, require_word
 from spdl.io import _native
 
 from ._applied import AppliedTransform, applied_of
-from ._crops import CenterCrop, Crop, LongerSide, RandomCrop, RandomResizedCrop, ShorterSide, as_numbers
 
 if TYPE_CHECKING:
     from spdl.io._native import Transform
-
-AnyCrop: TypeAlias = CenterCrop | RandomCrop | RandomResizedCrop | Crop
 
 _INTERPOLATIONS = ("nearest", "box", "bilinear", "bicubic", "lanczos")
 _CHANNELS = {"rgb": 3, "bgr": 3, "gray": 1, "rgba": 4, "ycbcr": 3}
@@ -24,6 +22,94 @@ _LAYOUTS = ("NHWC", "NCHW")
 _Four: TypeAlias = tuple[float, float, float, float]
 # The largest finite float32.
 _MAX_FLOAT32 = 3.4028234663852886e38
+#: Largest length of a side, in pixels, where two sides are added: half the maximum of a C int.
+_MAX_INT_HALF = 2**30
+
+_POSITIONS = ("center", "top_left")
+
+
+@dataclass(frozen=True, slots=True)
+class ShorterSide:
+    """Resize so that the shorter side of the image has this length, in pixels, and keep the aspect ratio.
+
+    The longer side becomes ``int(length * longer / shorter)``, as in torchvision's ``Resize(length)``. Requires
+    ``CenterCrop()`` or ``RandomCrop()``, which then crops the result's size.
+    """
+
+    length: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length", as_int("length", self.length, 1, MAX_INT))
+
+    def __repr__(self) -> str:
+        return f"ShorterSide({self.length})"
+
+
+@dataclass(frozen=True, slots=True)
+class LongerSide:
+    """Resize so that the whole image just fits into the result, keep the aspect ratio, and fill the rest.
+
+    Attributes:
+        position: Position of the image in the result: ``"center"`` or ``"top_left"``.
+    """
+
+    position: Literal["center", "top_left"] = "center"
+
+    def __post_init__(self) -> None:
+        require_word("position", self.position, _POSITIONS)
+
+    def __repr__(self) -> str:
+        return "LongerSide()" if self.position == "center" else f"LongerSide({self.position!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class CenterCrop:
+    """Crop the result's size from the centre. An image that is smaller is centred, and the rest is filled."""
+
+
+@dataclass(frozen=True, slots=True)
+class RandomCrop:
+    """Crop the result's size at a random position. An image that is smaller is centred, and the rest is filled."""
+
+
+@dataclass(frozen=True, slots=True)
+class RandomResizedCrop:
+    """Stretch a crop of random area and aspect ratio to the result's size, like torchvision's class of that name.
+
+    Attributes:
+        scale: Smallest and largest share of the image's area, in ``(0, 1]``.
+        ratio: Smallest and largest aspect ratio (width over height) of the crop.
+    """
+
+    scale: tuple[float, float] = (0.08, 1.0)
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)
+
+    def __post_init__(self) -> None:
+        for name, most in (("scale", 1.0), ("ratio", math.inf)):
+            value = getattr(self, name)
+            pair = _as_numbers(name, value, 2)
+            low, high = pair
+            if not 0 < low <= high <= most or math.isinf(high):
+                limit = f" <= {most:g}" if most < math.inf else ""
+                raise ValueError(f"{name} must be (low, high) with 0 < low <= high{limit}, got {value!r}")
+            object.__setattr__(self, name, pair)
+
+
+@dataclass(frozen=True, slots=True)
+class Crop:
+    """Use this region of the upright image, in pixels, instead of the whole image. It must lie inside the image."""
+
+    top: int
+    left: int
+    height: int
+    width: int
+
+    def __post_init__(self) -> None:
+        for name, least in (("top", 0), ("left", 0), ("height", 1), ("width", 1)):
+            object.__setattr__(self, name, as_int(name, getattr(self, name), least, _MAX_INT_HALF))
+
+
+AnyCrop: TypeAlias = CenterCrop | RandomCrop | RandomResizedCrop | Crop
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -151,7 +237,7 @@ class ImageTransform:
                 raise ValueError(f"{name} is for floating point, and dtype is 'uint8': use 'float32', or leave it out")
             # A single number is kept as it is, so that `replace` can change the color.
             self._set(
-                name, as_numbers(name, value, _CHANNELS[self.color]) if _is_many(value) else as_finite(name, value)
+                name, _as_numbers(name, value, _CHANNELS[self.color]) if _is_many(value) else as_finite(name, value)
             )
         if self.std is not None and not all(number > 0 for number in _per_channel(self.std, self.color)):
             raise ValueError(f"std must be > 0, got {self.std!r}")
@@ -286,3 +372,18 @@ def _per_channel(value: Any, color: str) -> tuple[Any, ...]:
 def _four(values: tuple[Any, ...], rest: Any) -> tuple[Any, Any, Any, Any]:
     first, second, third, fourth = values + (rest,) * (4 - len(values))
     return first, second, third, fourth
+
+
+def _as_numbers(name: str, value: Any, count: int) -> tuple[float, ...]:
+    """Exactly ``count`` numbers, from any iterable, as a tuple.
+
+    Raises:
+        TypeError: ``value`` is not iterable, or an item is not a number.
+        ValueError: There are more or fewer numbers, or one is not finite.
+    """
+    if isinstance(value, str | bytes) or not hasattr(type(value), "__iter__"):
+        raise TypeError(f"{name} must be {count} numbers, got {value!r}")
+    numbers = tuple(as_finite(name, number) for number in value)
+    if len(numbers) != count:
+        raise ValueError(f"{name} must be {count} numbers, got {value!r}")
+    return numbers

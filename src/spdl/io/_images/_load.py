@@ -1,23 +1,28 @@
 """``load_image``: load one image into an array."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from spdl._numbers import MAX_INT, as_bool, as_int
 from spdl.io import _native
-from spdl.io._devices._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
+from spdl.io._devices._cuda import CUDABuffer, CUDAConfig, as_device, on_device
 from spdl.io._errors import MediaError, OpenError
-from spdl.io._media._config import DecodeConfig, DemuxConfig, as_remote_config, check_arguments
+from spdl.io._media._config import (
+    DecodeConfig,
+    DemuxConfig,
+    as_remote_config,
+    check_arguments,
+    decode_fields,
+    demux_fields,
+)
 from spdl.io._media._convert import convert_frames
 from spdl.io._media._filters import get_video_filter_desc
-from spdl.io._remote import is_remote, rename
-from spdl.io._source import as_native_source, open_source
+from spdl.io._source import as_native_source, is_remote, open_source, rename
 from spdl.io._trace import traced
 from spdl.io._types import DEFAULT, MAX_PIXELS, Default, Source
 
-from ._pictures import load_pictures
-
 if TYPE_CHECKING:
-    from spdl.io._native import CPUBuffer
+    from spdl.io._native import CPUBuffer, ImageFrames
 
 
 @overload
@@ -155,3 +160,27 @@ def _load_filtered(
     if isinstance(outcome, Exception):
         raise outcome
     return convert_frames(outcome)
+
+
+def load_pictures(
+    sources: Sequence[Any],
+    demux_config: DemuxConfig | None,
+    decode_config: DecodeConfig | None,
+    filter_desc: str | None,
+    *,
+    max_pixels: int,
+    orient: bool,
+    num_threads: int = 0,
+    name: str | None = None,
+) -> "list[ImageFrames | MediaError]":
+    """Return frames or an exception for each source, in one native call without the GIL."""
+    return _native.media.load_pictures(
+        list(sources),
+        name=name,
+        filter=filter_desc,
+        demux=demux_fields(demux_config),
+        decode=decode_fields(decode_config),
+        max_pixels=max_pixels,
+        orient=orient,
+        num_threads=num_threads,
+    )

@@ -9,21 +9,25 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, overl
 from spdl._numbers import MAX_INT, as_bool, as_int
 from spdl.io import _native
 from spdl.io._buffers import as_storage
-from spdl.io._devices._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
+from spdl.io._devices._cuda import CUDABuffer, CUDAConfig, as_device, on_device
 from spdl.io._media._config import DecodeConfig, DemuxConfig, as_remote_config, check_arguments
 from spdl.io._media._filters import get_video_filter_desc
-from spdl.io._remote import Fetched, fetch_all, is_remote
-from spdl.io._source import as_native_sources, as_sources
+from spdl.io._source import Fetched, as_native_sources, as_sources, fetch_all, is_remote
 from spdl.io._trace import traced
 from spdl.io._types import DEFAULT, MAX_PIXELS, Default, LoadFailure, Source
 
 from ._applied import AppliedTransform
-from ._crops import LongerSide
-from ._image_transform import ImageTransform, native_transform
+from ._image_transform import ImageTransform, LongerSide, native_transform
+from ._load import load_pictures
 from ._load_transformed import load_transformed
-from ._names import as_names, with_names
-from ._outcomes import fallback_if_loaded, fallback_on_demand, report_failures, with_ffmpeg_on_demand
-from ._pictures import load_pictures
+from ._outcomes import (
+    as_names,
+    fallback_if_loaded,
+    fallback_on_demand,
+    report_failures,
+    with_ffmpeg_on_demand,
+    with_names,
+)
 
 if TYPE_CHECKING:
     from spdl.io._native import CPUBuffer, Transform

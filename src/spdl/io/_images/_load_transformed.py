@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 from spdl._numbers import MAX_INT, as_bool, as_int, require_word
 from spdl.io import _native
 from spdl.io._buffers import as_storage
-from spdl.io._remote import fetch_all
-from spdl.io._source import as_native_sources, as_sources, require_several
+from spdl.io._source import as_native_sources, as_sources, fetch_all, require_several
 from spdl.io._types import MAX_PIXELS, LoadFailure, Source
 
 from ._applied import AppliedTransform, Plan, plan_of
 from ._image_transform import ImageTransform, as_seed, native_transform
-from ._names import as_names, with_names
-from ._outcomes import report_failures, with_ffmpeg_on_demand
+from ._outcomes import as_names, report_failures, with_ffmpeg_on_demand, with_names
 
 if TYPE_CHECKING:
     from spdl.io._native import CPUBuffer

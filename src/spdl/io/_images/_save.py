@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl.io import _native
 from spdl.io._errors import EncodeError, MuxError
-from spdl.io._media._encode import VideoEncodeConfig, as_native_config, video_encode_config
+from spdl.io._media._config import VideoEncodeConfig, as_native_config, video_encode_config
 from spdl.io._trace import traced
 
 if TYPE_CHECKING:

@@ -1,15 +1,21 @@
-"""``demux_config`` and ``decode_config``: options for opening containers and for decoding."""
+"""``demux_config``, ``decode_config`` and those for encoding: options for opening, decoding and encoding media."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any
+from typing import Any, overload
 
-from spdl._numbers import as_bool, as_int, as_timeout
+from spdl._numbers import MAX_INT, as_bool, as_int, as_timeout
+from spdl.io import _native
 from spdl.io._types import Default
 
 #: The protocols that FFmpeg allows for a source that is read by HTTP.
 _WEB_PROTOCOLS = ("http", "https", "tls", "tcp", "httpproxy", "crypto", "data")
+#: The value that means "the encoder's own default" in the factory functions.
+_DEFAULT = -1
+#: Largest C ``int64_t``.
+_MAX_INT64 = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,43 +43,6 @@ class DemuxConfig:
         object.__setattr__(self, "tolerate_errors", as_bool("tolerate_errors", self.tolerate_errors))
         object.__setattr__(self, "protocols", _as_protocols(self.protocols))
         object.__setattr__(self, "timeout", as_timeout("timeout", self.timeout, positive=True))
-
-
-def as_remote_config(config: DemuxConfig) -> DemuxConfig:
-    """The options for data from an object store: it may open only what data from the web may open.
-
-    Otherwise, a playlist that ``format`` allows could refer to local files.
-    """
-    if config.format is None or config.protocols is not None:
-        return config
-    return replace(config, protocols=_WEB_PROTOCOLS)
-
-
-def _as_protocols(protocols: Sequence[str] | None) -> tuple[str, ...] | None:
-    if protocols is None:
-        return None
-    if isinstance(protocols, str | bytes) or not isinstance(protocols, Sequence):
-        raise TypeError(f"protocols must be a sequence of names or None, got {protocols!r}")
-    for protocol in protocols:
-        if not isinstance(protocol, str):
-            raise TypeError(f"protocols must be names such as 'https', got {protocol!r}")
-    return tuple(protocols)
-
-
-def as_options(name: str, options: Mapping[str, str | int | float] | None) -> dict[str, str]:
-    """Return a copy of options for FFmpeg, with every value as text.
-
-    Raises:
-        TypeError: ``options`` is not a mapping, a key is not text, or a value is neither text nor a number.
-    """
-    if options is None:
-        return {}
-    if not isinstance(options, Mapping):
-        raise TypeError(f"{name} must be a dict, got {type(options).__name__}")
-    for key, value in options.items():
-        if not isinstance(key, str) or not isinstance(value, str | Real):
-            raise TypeError(f"{name} must map str to str, got {key!r}: {value!r}")
-    return {key: str(int(value)) if isinstance(value, bool) else str(value) for key, value in options.items()}
 
 
 def demux_config(
@@ -162,6 +131,163 @@ def decode_config(
     return DecodeConfig(decoder, as_options("decoder_options", decoder_options), tolerate_errors)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VideoEncodeConfig:
+    """Options for encoding frames; see :func:`video_encode_config`. ``None`` is the encoder's own default."""
+
+    height: int
+    width: int
+    frame_rate: tuple[int, int] | None = None
+    pix_fmt: str = "rgb24"
+    bit_rate: int | None = None
+    compression_level: int | None = None
+    qscale: int | None = None
+    gop_size: int | None = None
+    max_b_frames: int | None = None
+    colorspace: str | None = None
+    color_primaries: str | None = None
+    color_trc: str | None = None
+
+    def __post_init__(self) -> None:
+        _require(self, "height", "width", least=1)
+        _require(self, "compression_level", "qscale", "gop_size", "max_b_frames", least=0)
+        _require(self, "bit_rate", least=0, most=_MAX_INT64)
+        if self.frame_rate is not None:
+            numerator, denominator = self.frame_rate
+            if not 1 <= numerator <= MAX_INT or not 1 <= denominator <= MAX_INT:
+                raise ValueError(f"frame_rate must be two positive numbers of 31 bits, got {self.frame_rate}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudioEncodeConfig:
+    """Options for encoding samples; see :func:`audio_encode_config`. ``None`` is the encoder's own default."""
+
+    num_channels: int
+    sample_rate: int
+    sample_fmt: str = "fltp"
+    bit_rate: int | None = None
+    compression_level: int | None = None
+    qscale: int | None = None
+
+    def __post_init__(self) -> None:
+        _require(self, "num_channels", "sample_rate", least=1)
+        _require(self, "compression_level", "qscale", least=0)
+        _require(self, "bit_rate", least=0, most=_MAX_INT64)
+
+
+def video_encode_config(
+    *,
+    height: int,
+    width: int,
+    frame_rate: tuple[int, int] | None = None,
+    pix_fmt: str = "rgb24",
+    bit_rate: int = -1,
+    compression_level: int = -1,
+    qscale: int = -1,
+    gop_size: int = -1,
+    max_b_frames: int = -1,
+    colorspace: str | None = None,
+    color_primaries: str | None = None,
+    color_trc: str | None = None,
+) -> VideoEncodeConfig:
+    """Make options for encoding video: the input frames, and how to encode them. ``-1`` is the encoder's own default.
+
+    Args:
+        height: Height of the frames, in pixels.
+        width: Width of the frames, in pixels.
+        frame_rate: Frames per second, as ``(numerator, denominator)``. It is also the resolution of timestamps: two
+            frames are at least ``1 / frame_rate`` apart. ``None``: the first rate that the encoder lists; most list
+            none and raise.
+        pix_fmt: Pixel format of the frames. Frames are not converted: if the encoder does not support the format,
+            ``Muxer.add_encode_stream`` raises with the list of those that it supports. Most video encoders need YUV
+            such as ``"yuv420p"``.
+        bit_rate: Target bit rate, in bit/s.
+        compression_level: Effort of lossless encoders, on the encoder's scale.
+        qscale: Constant quality instead of a bit rate, on the encoder's scale; low is good.
+        gop_size: Largest number of frames from one key frame to the next.
+        max_b_frames: Largest number of consecutive B-frames.
+        colorspace: Matrix coefficients to record, such as ``"bt709"``. This and the next two are metadata only; frames
+            are not converted.
+        color_primaries: Primaries to record.
+        color_trc: Transfer characteristic to record.
+
+    Raises:
+        ValueError: A number is out of range. (``Muxer.add_encode_stream`` checks the names.)
+    """
+    return VideoEncodeConfig(
+        height=height,
+        width=width,
+        frame_rate=frame_rate,
+        pix_fmt=pix_fmt,
+        bit_rate=_given(bit_rate),
+        compression_level=_given(compression_level),
+        qscale=_given(qscale),
+        gop_size=_given(gop_size),
+        max_b_frames=_given(max_b_frames),
+        colorspace=colorspace,
+        color_primaries=color_primaries,
+        color_trc=color_trc,
+    )
+
+
+def audio_encode_config(
+    *,
+    num_channels: int,
+    sample_rate: int,
+    sample_fmt: str = "fltp",
+    bit_rate: int = -1,
+    compression_level: int = -1,
+    qscale: int = -1,
+) -> AudioEncodeConfig:
+    """Make options for encoding audio: the input samples, and how to encode them. ``-1`` is the encoder's own default.
+
+    Args:
+        num_channels: Number of channels; their layout is FFmpeg's default for this number.
+        sample_rate: Samples per second and channel.
+        sample_fmt: Sample format: ``"u8"``, ``"s16"``, ``"s32"``, ``"flt"``, ``"dbl"``, packed; with a trailing ``p``,
+            planar. Samples are not converted: if the encoder does not support the format,
+            ``Muxer.add_encode_stream`` raises with the list of those that it supports.
+        bit_rate: Target bit rate, in bit/s.
+        compression_level: Effort, on the encoder's scale.
+        qscale: Constant quality instead of a bit rate, on the encoder's scale.
+
+    Raises:
+        ValueError: A number is out of range.
+    """
+    return AudioEncodeConfig(
+        num_channels=num_channels,
+        sample_rate=sample_rate,
+        sample_fmt=sample_fmt,
+        bit_rate=_given(bit_rate),
+        compression_level=_given(compression_level),
+        qscale=_given(qscale),
+    )
+
+
+@overload
+def as_native_config(config: VideoEncodeConfig) -> "_native.media.VideoEncodeConfig": ...
+@overload
+def as_native_config(config: AudioEncodeConfig) -> "_native.media.AudioEncodeConfig": ...
+def as_native_config(
+    config: VideoEncodeConfig | AudioEncodeConfig,
+) -> "_native.media.VideoEncodeConfig | _native.media.AudioEncodeConfig":
+    """The native object for a config."""
+    fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+    if isinstance(config, VideoEncodeConfig):
+        return _native.media.VideoEncodeConfig(**fields)
+    return _native.media.AudioEncodeConfig(**fields)
+
+
+def as_remote_config(config: DemuxConfig) -> DemuxConfig:
+    """The options for data from an object store: it may open only what data from the web may open.
+
+    Otherwise, a playlist that ``format`` allows could refer to local files.
+    """
+    if config.format is None or config.protocols is not None:
+        return config
+    return replace(config, protocols=_WEB_PROTOCOLS)
+
+
 def check_arguments(demux_config: object, decode_config: object, filter_desc: object) -> None:
     """Raise ``TypeError`` for options of the wrong type. Used by the functions that load in one step."""
     if demux_config is not None and not isinstance(demux_config, DemuxConfig):
@@ -190,3 +316,41 @@ def demux_fields(config: DemuxConfig | None) -> tuple[Any, ...] | None:
 def decode_fields(config: DecodeConfig | None) -> tuple[Any, ...] | None:
     """The fields of a configuration for native functions that take them as a tuple."""
     return None if config is None else (config.decoder, dict(config.decoder_options), config.tolerate_errors)
+
+
+def as_options(name: str, options: Mapping[str, str | int | float] | None) -> dict[str, str]:
+    """Return a copy of options for FFmpeg, with every value as text.
+
+    Raises:
+        TypeError: ``options`` is not a mapping, a key is not text, or a value is neither text nor a number.
+    """
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        raise TypeError(f"{name} must be a dict, got {type(options).__name__}")
+    for key, value in options.items():
+        if not isinstance(key, str) or not isinstance(value, str | Real):
+            raise TypeError(f"{name} must map str to str, got {key!r}: {value!r}")
+    return {key: str(int(value)) if isinstance(value, bool) else str(value) for key, value in options.items()}
+
+
+def _require(config: object, *names: str, least: int, most: int = MAX_INT) -> None:
+    for name in names:
+        value = getattr(config, name)
+        if value is not None:
+            object.__setattr__(config, name, as_int(name, value, least, most))
+
+
+def _given(value: int) -> int | None:
+    return None if value == _DEFAULT else value
+
+
+def _as_protocols(protocols: Sequence[str] | None) -> tuple[str, ...] | None:
+    if protocols is None:
+        return None
+    if isinstance(protocols, str | bytes) or not isinstance(protocols, Sequence):
+        raise TypeError(f"protocols must be a sequence of names or None, got {protocols!r}")
+    for protocol in protocols:
+        if not isinstance(protocol, str):
+            raise TypeError(f"protocols must be names such as 'https', got {protocol!r}")
+    return tuple(protocols)

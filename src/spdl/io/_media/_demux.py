@@ -1,4 +1,4 @@
-"""``Demuxer``, ``demux_audio``, ``demux_video`` and ``demux_image``: read packets from containers."""
+"""``Demuxer``, ``probe``, ``demux_audio``, ``demux_video`` and ``demux_image``: read containers."""
 
 from collections.abc import Iterator, Sequence, Set
 from types import TracebackType
@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 from spdl._numbers import MAX_INT, as_float, as_int
 from spdl.io import _native
 from spdl.io._errors import ConvertError
-from spdl.io._remote import is_remote
-from spdl.io._source import open_media
+from spdl.io._source import is_remote, open_media
 from spdl.io._trace import Event, traced
 from spdl.io._types import Source, TimeWindow
 
 from ._config import DemuxConfig, as_remote_config
+from ._info import MediaInfo, info_of
 from ._window import as_window
 
 if TYPE_CHECKING:
     from spdl.io._native import AudioCodec, AudioPackets, ImageCodec, ImagePackets, VideoCodec, VideoPackets
-
-    from ._probe import MediaInfo
 
 
 class Demuxer:
@@ -232,11 +230,9 @@ class Demuxer:
         return _SeveralStreams(self._native, chosen, limits)
 
     @property
-    def info(self) -> "MediaInfo":
+    def info(self) -> MediaInfo:
         """Metadata of the container and its streams, as returned by ``probe``."""
-        from ._probe import info_of
-
-        return info_of(self)
+        return info_of(self._native)
 
     def __str__(self) -> str:
         return str(self.info)
@@ -361,6 +357,33 @@ def empty_window_error(
     action = f"load a window of {kind}"
     source = demuxer._native.name
     return ConvertError(f"cannot {action} of {source}: {reason}", action=action, source=source)
+
+
+@traced
+def probe(src: Source, *, demux_config: DemuxConfig | None = None, name: str | None = None) -> MediaInfo:
+    """Read the metadata of a container and its streams. Nothing is decoded.
+
+    .. code-block:: python
+
+        info = probe("clips/video.mp4")
+        print(info)  # the container and its streams, as a table
+        info.duration, [stream.codec for stream in info.streams]
+
+    Args:
+        src: Source, as for ``Demuxer``.
+        demux_config: Options for opening the source, from ``demux_config``.
+        name: Name of the source in messages, and in the result.
+
+    Returns:
+        Duration, tags, and for each stream its codec, times and format. ``print(probe(src))`` shows all of it.
+
+    Raises:
+        SourceNotFoundError, OpenError, SourceTimeoutError, DemuxError, TypeError: As for ``Demuxer``.
+
+    Reads the headers of the container and, if they are not sufficient, some of the first packets. Releases the GIL.
+    """
+    with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
+        return demuxer.info
 
 
 @traced

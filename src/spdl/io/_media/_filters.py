@@ -1,18 +1,21 @@
-"""``get_audio_filter_desc`` and its relatives: make filter descriptions in FFmpeg's syntax. Loads no media."""
+"""Descriptions of filters in FFmpeg's syntax, and ``BSF``: bit stream filters, which change undecoded packets."""
 
 import math
 import re
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from spdl._numbers import as_int
 from spdl.io import _native
+from spdl.io._trace import traced
 from spdl.io._types import Default, TimeWindow
 
 from ._window import as_seconds, bounds_of
 
 if TYPE_CHECKING:
     from spdl.io._native import AudioCodec, AudioPackets, ImageCodec, ImagePackets, VideoCodec, VideoPackets
+
+    P = TypeVar("P", AudioPackets, VideoPackets, ImagePackets)
 
 # Audio filters that preserve timestamps: they output one sample per input sample, or change only the sample rate.
 # fmt: off
@@ -246,6 +249,63 @@ def get_buffer_desc(codec: "VideoCodec | ImageCodec", label: str | None = None, 
         f":pix_fmt={codec.pix_fmt if pix_fmt is None else pix_fmt}"
         f":time_base={numerator}/{denominator}:pixel_aspect={across}/{down}"
     )
+
+
+class BSF:
+    """Apply a chain of bit stream filters to a stream of packets. Not thread-safe; releases the GIL.
+
+    Args:
+        codec: Codec of the packets, such as ``demuxer.video_codec``.
+        bsf: Filters in FFmpeg's syntax: ``"h264_mp4toannexb"``, ``"noise=amount=10,null"``.
+
+    Raises:
+        TypeError: ``codec`` is not a codec.
+        FilterError: A filter or option is unknown, or does not support the codec.
+    """
+
+    def __init__(self, codec: "AudioCodec | VideoCodec | ImageCodec", bsf: str) -> None:
+        self._native = _native.media.BSF(codec, bsf)
+
+    @traced
+    def filter(self, packets: "P", flush: bool = False) -> "P | None":
+        """Filter packets. ``packets`` are neither changed nor consumed.
+
+        Args:
+            packets: Packets of the kind of the codec. If they have no codec (from streaming), the result has none.
+            flush: Whether these are the last packets, so that the filters return all that they still hold.
+
+        Returns:
+            Packets with the window of ``packets``; ``None`` if the filters returned no packet.
+
+        Raises:
+            FilterError: The packets are of another kind, or a filter rejects them.
+            ConsumedError: The packets were consumed before.
+        """
+        return cast("P | None", self._native.filter(packets, flush))
+
+    @traced
+    def flush(self) -> "AudioPackets | VideoPackets | ImagePackets | None":
+        """Return the packets that the filters still hold, or ``None``. The filters can be used again after that."""
+        return self._native.flush()
+
+
+@traced
+def apply_bsf(packets: "P", bsf: str) -> "P | None":
+    """Apply bit stream filters to packets. The result has a matching codec.
+
+    Args:
+        packets: Packets, which are neither changed nor consumed.
+        bsf: Filters in FFmpeg's syntax.
+
+    Returns:
+        Packets with the window of ``packets``; ``None`` if the filters returned no packet.
+
+    Raises:
+        NoCodecError: The packets have no codec, like those from streaming; use ``BSF``. Also a ``ValueError``.
+        FilterError: A filter or option is unknown, or a filter rejects the packets.
+        ConsumedError: The packets were consumed before.
+    """
+    return cast("P | None", _native.media.apply_bsf(packets, bsf))
 
 
 def _node(filter_name: str, label: str | None) -> str:

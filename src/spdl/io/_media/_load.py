@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Literal, overload
 
 from spdl._numbers import as_bool
-from spdl.io._devices._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
+from spdl.io._devices._cuda import CUDABuffer, CUDAConfig, as_device, on_device
 from spdl.io._errors import ConvertError
 from spdl.io._source import as_native_source
 from spdl.io._trace import traced

@@ -10,7 +10,7 @@ from spdl.io import _native
 from spdl.io._errors import MediaError
 from spdl.io._trace import traced
 
-from ._encode import AudioEncodeConfig, VideoEncodeConfig, as_native_config
+from ._config import AudioEncodeConfig, VideoEncodeConfig, as_native_config
 
 if TYPE_CHECKING:
     from spdl.io._native import (

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._numbers import as_int, require_word
 from spdl.io import _native
-from spdl.io._remote import is_remote
-from spdl.io._source import as_native_source, open_media
+from spdl.io._source import as_native_source, is_remote, open_media
 from spdl.io._types import Source
 
 from ._config import DecodeConfig, DemuxConfig, as_remote_config, decode_fields, demux_fields

@@ -13,7 +13,7 @@ from spdl.io._media._demux import stream_of
 from spdl.io._trace import traced
 from spdl.io._types import MAX_PIXELS, Source
 
-from ._items import Loaded, OnFailure, Sources, Statuses, as_seeds, as_starts, finish
+from ._batch import Loaded, OnFailure, Sources, Statuses, as_seeds, as_starts, finish
 
 if TYPE_CHECKING:
     from spdl.io._native import CPUBuffer

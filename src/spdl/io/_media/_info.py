@@ -1,4 +1,4 @@
-"""``probe``: metadata of a container and its streams, without decoding."""
+"""``MediaInfo`` and its parts: metadata of a container and its streams, as ``probe`` returns them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,11 +6,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from spdl.io._trace import traced
-from spdl.io._types import Source
-
-from ._config import DemuxConfig
-from ._demux import Demuxer
+from spdl.io import _native
 
 # EXIF orientation -> degrees clockwise, and whether the image is mirrored left to right first.
 _TURNS = {1: (0, False), 2: (0, True), 3: (180, False), 4: (180, True),
@@ -167,36 +163,8 @@ class MediaInfo:
         return "\n".join(lines)
 
 
-@traced
-def probe(src: Source, *, demux_config: DemuxConfig | None = None, name: str | None = None) -> MediaInfo:
-    """Read the metadata of a container and its streams. Nothing is decoded.
-
-    .. code-block:: python
-
-        info = probe("clips/video.mp4")
-        print(info)  # the container and its streams, as a table
-        info.duration, [stream.codec for stream in info.streams]
-
-    Args:
-        src: Source, as for ``Demuxer``.
-        demux_config: Options for opening the source, from ``demux_config``.
-        name: Name of the source in messages, and in the result.
-
-    Returns:
-        Duration, tags, and for each stream its codec, times and format. ``print(probe(src))`` shows all of it.
-
-    Raises:
-        SourceNotFoundError, OpenError, SourceTimeoutError, DemuxError, TypeError: As for ``Demuxer``.
-
-    Reads the headers of the container and, if they are not sufficient, some of the first packets. Releases the GIL.
-    """
-    with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
-        return info_of(demuxer)
-
-
-def info_of(demuxer: Demuxer) -> MediaInfo:
+def info_of(native: "_native.media.Demuxer") -> MediaInfo:
     """The metadata of an open container, as ``probe`` returns it."""
-    native = demuxer._native
     container, streams = native.facts()
     infos = tuple(_stream_info(facts) for facts in streams)
 

@@ -17,7 +17,7 @@ from spdl.io._media._sound import (
 from spdl.io._trace import traced
 from spdl.io._types import Source
 
-from ._items import Loaded, OnFailure, Sources, Statuses, as_seeds, as_starts, finish
+from ._batch import Loaded, OnFailure, Sources, Statuses, as_seeds, as_starts, finish
 
 if TYPE_CHECKING:
     from spdl.io._native import CPUBuffer

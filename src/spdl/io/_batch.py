@@ -12,8 +12,7 @@ from spdl.io._images._image_transform import as_seed
 from spdl.io._images._outcomes import report_failures
 from spdl.io._images._seeds import sample_seeds
 from spdl.io._media._config import DemuxConfig, as_remote_config
-from spdl.io._remote import Fetched, fetch_all, is_remote, open_blocks
-from spdl.io._source import as_native_sources, as_sources
+from spdl.io._source import Fetched, as_native_sources, as_sources, fetch_all, is_remote, open_blocks
 from spdl.io._types import Excerpt, LoadFailure, Source
 
 if TYPE_CHECKING:

@@ -1,10 +1,117 @@
-"""Information on the native parts and optional features of this build."""
+"""Utilities: FFmpeg's versions, filters and log level; the memory cache; information on the native parts; tracing."""
 
 import os
 from dataclasses import dataclass, field
 
-from spdl.io import _native
+from spdl._numbers import as_int
 from spdl.io._errors import NativeLibraryError
+
+from . import _native
+from ._trace import trace_counter as trace_counter
+from ._trace import trace_event as trace_event
+from ._trace import trace_gc as trace_gc
+from ._trace import tracing as tracing
+
+__all__ = [
+    "LibraryInfo",
+    "NativeInfo",
+    "built_with_cuda",
+    "built_with_nvcodec",
+    "built_with_nvjpeg",
+    "get_ffmpeg_filters",
+    "get_ffmpeg_log_level",
+    "get_ffmpeg_versions",
+    "get_memory_cache_limit",
+    "get_native_info",
+    "release_memory_cache",
+    "set_ffmpeg_log_level",
+    "set_memory_cache_limit",
+    "trace_counter",
+    "trace_event",
+    "trace_gc",
+    "tracing",
+]
+
+
+def get_ffmpeg_versions() -> dict[str, tuple[int, int, int]]:
+    """Versions of the FFmpeg libraries in use: ``{"libavcodec": (59, 37, 100), …}``.
+
+    Raises:
+        NativeLibraryError: FFmpeg cannot be loaded.
+    """
+    return {name: version for name, version, _ in _native.media.libraries()}
+
+
+def get_ffmpeg_filters() -> list[str]:
+    """Names of the filters of this FFmpeg, sorted.
+
+    Raises:
+        NativeLibraryError: FFmpeg cannot be loaded.
+    """
+    return _native.media.filters()
+
+
+def get_ffmpeg_log_level() -> int:
+    """FFmpeg's log level in calls of :mod:`spdl.io`, 8 by default. See :func:`set_ffmpeg_log_level`.
+
+    Raises:
+        NativeLibraryError: FFmpeg cannot be loaded.
+    """
+    return _native.media.log_level()
+
+
+def set_ffmpeg_log_level(val: int, /) -> None:
+    """Set FFmpeg's log level for messages to standard error, for the whole process.
+
+    Without this call, messages of level 8 or less from calls of :mod:`spdl.io` are printed, and nothing changes for
+    other users of the same FFmpeg in the process: neither their level nor their callback. Exceptions contain FFmpeg's
+    reasons at any level.
+
+    Args:
+        val: Log level. -8: quiet; 0: panic; 8: fatal (the default); 16: error; 24: warning; 32: info; 40: verbose;
+            48: debug; 56: trace.
+
+    Raises:
+        NativeLibraryError: FFmpeg cannot be loaded.
+    """
+    _native.media.set_log_level(val)
+
+
+def get_memory_cache_limit() -> int:
+    """The limit of this process's cache, in bytes. See :func:`set_memory_cache_limit`.
+
+    Raises:
+        NativeLibraryError: The native part of :mod:`spdl.io` cannot be loaded.
+        ValueError: ``SPDL_IO_MEMORY_CACHE`` is not a number of bytes.
+    """
+    return _native.core.large_memory_limit()
+
+
+def set_memory_cache_limit(num_bytes: int | None) -> None:
+    """Set how much memory of freed large buffers this process keeps for new ones.
+
+    The default is the environment variable ``SPDL_IO_MEMORY_CACHE``, in bytes, which also applies to worker
+    processes. Without it, the default is 1 GiB or a sixteenth of the available memory (the least of the machine's, its
+    control groups' and ``ulimit -v``), whichever is less. The system reclaims cached memory when it runs low.
+
+    Args:
+        num_bytes: Limit in bytes. Cached memory beyond it is freed now. 0: no cache. ``None``: the default.
+
+    Raises:
+        ValueError: ``num_bytes`` is negative; or it is ``None``, and ``SPDL_IO_MEMORY_CACHE`` is not a number of bytes.
+        NativeLibraryError: The native part of :mod:`spdl.io` cannot be loaded.
+    """
+    limit = _native.memory_cache_limit() if num_bytes is None else min(as_int("num_bytes", num_bytes, 0), 2**63)
+    _native.core.set_large_memory_limit(limit)
+
+
+def release_memory_cache() -> None:
+    """Return all cached memory to the system now, for example before a long phase without loading.
+
+    Raises:
+        NativeLibraryError: The native part of :mod:`spdl.io` cannot be loaded.
+    """
+    _native.core.release_large_memory()
 
 
 @dataclass(frozen=True, slots=True)

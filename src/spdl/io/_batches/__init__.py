@@ -1,1 +1,0 @@
-"""Batches of clips and of sounds, each loaded by one native call."""

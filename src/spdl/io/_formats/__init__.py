@@ -1,1 +1,0 @@
-"""Formats that need no FFmpeg: npy, npz, tar, WAV."""
