@@ -14,7 +14,7 @@ import pytest
 from spdl._cli import _load
 from spdl._processes._child import Child
 from spdl.pipeline._engine._engine import Engine
-from spdl.pipeline._engine._lanes import PoolLane
+from spdl.pipeline._engine._lanes._pool import PoolLane
 
 
 def uncovered_jumps(function: Callable[..., Any]) -> list[int]:

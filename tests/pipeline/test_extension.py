@@ -12,9 +12,9 @@ from spdl.pipeline._engine._channel import Channel
 from spdl.pipeline._engine._core import Core
 from spdl.pipeline._engine._graph_builder import GraphBuilder
 from spdl.pipeline._engine._joining import Joining
-from spdl.pipeline._engine._kinds import KINDS
+from spdl.pipeline._engine._kinds._table import KINDS
 from spdl.pipeline._engine._lane import CallLane, OpenCall
-from spdl.pipeline._engine._stages import CallStage
+from spdl.pipeline._engine._stages._call import CallStage
 from spdl.pipeline._engine._thread import EngineThread, Task
 from spdl.pipeline._engine._ticket import CallSource, Ticket
 from spdl.pipeline._remote._unpicklable import find_unpicklable_part

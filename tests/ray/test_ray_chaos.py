@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 
 from spdl.pipeline import PipelineBuilder
-from spdl.pipeline._engine._lanes import RegionLane
+from spdl.pipeline._engine._lanes._region import RegionLane
 from spdl.pipeline.defs import MAIN_PROCESS
 from spdl.ray import RayActors
 from spdl.ray._messages import to_wire

@@ -17,10 +17,12 @@ from spdl._reports import add_note, log, shown
 
 from . import config as _config
 from ._cpus import usable_cpus
-from ._engine import Engine, GraphOptions, build_graph, run_in_background
 from ._engine._counts import take_counts
+from ._engine._engine import Engine
+from ._engine._graph import build_graph, run_in_background
+from ._engine._graph_builder import GraphOptions
 from ._engine._recorded import RecordedEngine
-from ._engine._stages import SourceNode
+from ._engine._stages._source import SourceNode
 from ._info import StageInfo
 from ._observe._background import BackgroundTaskFactory
 from ._observe._snapshot import History, stats_of

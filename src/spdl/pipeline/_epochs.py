@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ._engine._stages import SourceNode
+from ._engine._stages._source import SourceNode
 
 if TYPE_CHECKING:
     from ._pipeline import Pipeline

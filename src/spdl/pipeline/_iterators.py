@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from spdl._errors import PipelineStateError
 
-from ._engine import END, EPOCH, Engine
+from ._engine._engine import END, EPOCH, Engine
 from ._engine._graph import keep_places
-from ._engine._stages import CustomMergeStage
+from ._engine._stages._merge import CustomMergeStage
 
 if TYPE_CHECKING:
     from ._pipeline import Pipeline

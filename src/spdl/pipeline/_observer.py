@@ -15,7 +15,7 @@ from ._engine._counts import take_counts
 from ._observe._snapshot import stats_of
 
 if TYPE_CHECKING:
-    from ._engine import Engine
+    from ._engine._engine import Engine
     from ._observe._advice import User
     from ._observe._sampling import Sampling
     from ._observe._snapshot import History

@@ -8,11 +8,11 @@ from spdl._errors import PipelineStateError
 from spdl._numbers import as_int
 
 from ._engine._core import EngineState
-from ._engine._stages import RegionStage
+from ._engine._stages._region import RegionStage
 from ._info import StageInfo
 
 if TYPE_CHECKING:
-    from ._engine import Engine
+    from ._engine._engine import Engine
 
 
 def resize(engine: Engine, num_workers: int, stage: StageInfo | str | None, *, was_stopped: bool) -> None:

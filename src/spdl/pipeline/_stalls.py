@@ -12,7 +12,7 @@ from ._observe._dump import Moment, dump_as_text
 from ._observe._snapshot import stats_of
 
 if TYPE_CHECKING:
-    from ._engine import Engine
+    from ._engine._engine import Engine
 
 #: Without the native watchdog: of the time between two checks, at most this many seconds count.
 _LONGEST = 1.0

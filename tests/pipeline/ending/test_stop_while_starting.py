@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from spdl.pipeline import PipelineBuilder, TaskHook
-from spdl.pipeline._engine import Engine
-from spdl.pipeline._engine._lanes import JobQueue, PoolLane
+from spdl.pipeline._engine._engine import Engine
+from spdl.pipeline._engine._lanes._jobs import JobQueue
+from spdl.pipeline._engine._lanes._pool import PoolLane
 from spdl.pipeline.defs import Aggregator
 from tests.support.timeouts import TIMEOUT
 

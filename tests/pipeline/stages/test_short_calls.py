@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure, build_pipeline
-from spdl.pipeline._engine._lanes import PoolLane
+from spdl.pipeline._engine._lanes._pool import PoolLane
 from spdl.pipeline._engine._stages import _call
 from spdl.pipeline.defs import Merge, Pipe, PipelineConfig, SinkConfig, SourceConfig
 from tests.strategies.profiles import cases

@@ -16,7 +16,7 @@ from spdl.pipeline._records import (
     NodeCounts,
 )
 
-from ._stages import CallStage
+from ._stages._call import CallStage
 
 if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo

@@ -9,12 +9,13 @@ from spdl.pipeline.defs import MergeConfig, PipelineConfig, SourceConfig
 
 from ._engine import Engine
 from ._graph_builder import GraphBuilder, GraphOptions
-from ._kinds import KINDS, with_gate
-from ._lanes import LoopLane
+from ._kinds._refill import with_gate
+from ._kinds._table import KINDS
+from ._lanes._loop import LoopLane
 from ._recorded import RecordedEngine
 from ._refill import replacement_of
 from ._sink import Sink
-from ._stages import SourceNode
+from ._stages._source import SourceNode
 
 
 def build_graph(config: PipelineConfig[Any], options: GraphOptions) -> Engine:

@@ -19,7 +19,9 @@ from ._channel import Channel
 from ._counts import call_reader, channel_reader
 from ._deadlines import Deadlines
 from ._failures import FailureReporter
-from ._lanes import JobQueue, LoopLane, PoolLane, TimedJobQueue
+from ._lanes._jobs import JobQueue, TimedJobQueue
+from ._lanes._loop import LoopLane
+from ._lanes._pool import PoolLane
 
 if TYPE_CHECKING:
     from spdl.pipeline.defs import MaxFailures, PipelineConfig, Region, SourceConfig

@@ -12,7 +12,10 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ._lanes import ExecutorLane, LoopLane, PoolLane, SourceLane
+from ._lanes._executor import ExecutorLane
+from ._lanes._loop import LoopLane
+from ._lanes._pool import PoolLane
+from ._lanes._source import SourceLane
 from ._thread import EngineThread, Task
 
 if TYPE_CHECKING:

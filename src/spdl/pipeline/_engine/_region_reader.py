@@ -17,7 +17,8 @@ from ._origin import Origin, Part, SourcePosition, plain_origin
 from ._positions import Positions
 from ._region_workers import Descent, FailedItem, Report, StageCounts, Then
 from ._sink import Wait
-from ._stages import CallStage, SourceNode
+from ._stages._call import CallStage
+from ._stages._source import SourceNode
 
 if TYPE_CHECKING:
     from spdl._random._seeds import ItemPlace

@@ -18,7 +18,9 @@ from spdl._reports import name_of
 from ._channel import MARK, Channel
 from ._origin import Part, SourcePosition, roots_of
 from ._sink import Sink, Wait
-from ._stages import AsyncGeneratorStage, CallStage, SourceNode
+from ._stages._async_generator import AsyncGeneratorStage
+from ._stages._call import CallStage
+from ._stages._source import SourceNode
 
 if TYPE_CHECKING:
     from ._channel import Entry

@@ -10,7 +10,7 @@ from spdl.pipeline._pipeline import Pipeline
 from ._run import profile_pipeline
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine import Engine
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline.defs import PipelineConfig
 
     from ._results import ProfileResult

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._reports import log
 from spdl.pipeline._engine._passes import Passes
-from spdl.pipeline._engine._stages import SourceNode
+from spdl.pipeline._engine._stages._source import SourceNode
 from spdl.pipeline._line_file import LineFile
 from spdl.pipeline._resume._fingerprint import fingerprint_of
 from spdl.pipeline._resume._sources import prepare_source
@@ -18,7 +18,7 @@ from spdl.pipeline._resume._sources import prepare_source
 from ._lines import batch_line, flat_line, header_line
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine import Engine
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._origin import Origin
     from spdl.pipeline.defs import PipelineConfig
 

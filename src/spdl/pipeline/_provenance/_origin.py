@@ -10,7 +10,7 @@ from spdl.pipeline._observe._stats import ItemFailure
 
 if TYPE_CHECKING:
     from spdl._random._seeds import ItemPlace
-    from spdl.pipeline._engine import Engine
+    from spdl.pipeline._engine._engine import Engine
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from spdl.pipeline._build import build_pipeline
 from spdl.pipeline._engine._origin import path_of
 from spdl.pipeline._engine._passes import rank_and_world
 from spdl.pipeline._engine._source_state import has_state
-from spdl.pipeline._engine._stages import SourceNode
+from spdl.pipeline._engine._stages._source import SourceNode
 from spdl.pipeline._resume._sources import kind_of
 from spdl.pipeline._seeding import first_mixing
 from spdl.pipeline.defs import (

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from spdl._reports import log, shown
-from spdl.pipeline._engine._stages import CustomMergeStage
+from spdl.pipeline._engine._stages._merge import CustomMergeStage
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._provenance._origin import BatchOrigin, leaves_of
 
 from ._event import FailureEvent
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine import Engine
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._failures import Failure
 
     from ._writing import QuarantineFile

@@ -279,7 +279,7 @@ class _Conversation:
 
     def _end(self) -> None:
         """Join the pipeline's threads and report the result, after all outputs were sent."""
-        from spdl.pipeline._engine import END
+        from spdl.pipeline._engine._engine import END
 
         ending = self.pipeline._end_error(END)
         if isinstance(ending, PipelineFailure):

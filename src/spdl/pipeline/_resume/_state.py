@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from spdl._reports import name_of
 from spdl.pipeline._engine._passes import CapturedSource, Plan
 from spdl.pipeline._engine._snapshots import snapshot_before
-from spdl.pipeline._engine._stages import AggregateStage, SourceNode
+from spdl.pipeline._engine._stages._aggregate import AggregateStage
+from spdl.pipeline._engine._stages._source import SourceNode
 from spdl.resume._document import decode, describe_difference, encode
 from spdl.resume._errors import ResumeError
 from spdl.resume._ranges import RangeChain, Ranges, numbers_to_json
@@ -19,7 +20,7 @@ from ._fingerprint import fingerprint_of
 from ._sources import SourceFacts, prepare_source
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine import Engine
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline.defs import PipelineConfig
 
 

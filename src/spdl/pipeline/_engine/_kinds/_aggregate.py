@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._engine._stages import (
-    AggregateStage,
-    AsyncGeneratorStage,
-    CallStage,
-    CollateStage,
-    DueAggregateStage,
-    GeneratorStage,
-    HookedGenerator,
-    HookLog,
-    steps_on_thread,
-)
+from spdl.pipeline._engine._stages._aggregate import AggregateStage
+from spdl.pipeline._engine._stages._aggregate_due import DueAggregateStage
+from spdl.pipeline._engine._stages._async_generator import AsyncGeneratorStage
+from spdl.pipeline._engine._stages._call import CallStage
+from spdl.pipeline._engine._stages._collate import CollateStage
+from spdl.pipeline._engine._stages._generator import GeneratorStage
+from spdl.pipeline._engine._stages._hooked import HookedGenerator, HookLog, steps_on_thread
 from spdl.pipeline.defs import Aggregator, Collate
 
 if TYPE_CHECKING:

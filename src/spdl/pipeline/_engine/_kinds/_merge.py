@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._engine._channel import Channel
-from spdl.pipeline._engine._lanes import MergeReader, MergeWriter
-from spdl.pipeline._engine._stages import CustomMergeStage, MergeStage
+from spdl.pipeline._engine._lanes._merge_op import MergeReader, MergeWriter
+from spdl.pipeline._engine._stages._merge import CustomMergeStage, MergeStage
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._graph_builder import GraphBuilder

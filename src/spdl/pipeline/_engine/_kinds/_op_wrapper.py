@@ -12,25 +12,19 @@ from typing import TYPE_CHECKING, Any
 import spdl.pipeline._asyncio as asyncio
 from spdl._random import StageSeeds
 from spdl.pipeline._engine._isolated_workers import IsolatedTask
-from spdl.pipeline._engine._lanes import IsolatedJobs, IsolatedLane
 from spdl.pipeline._engine._lanes._executor import is_remote, no_future
+from spdl.pipeline._engine._lanes._isolated import IsolatedJobs, IsolatedLane
 from spdl.pipeline._engine._remote_calls import (
     call_remotely,
     collect_remotely,
     unpack_remote,
     unpack_remote_generator,
 )
-from spdl.pipeline._engine._stages import (
-    RemoteRetried,
-    SeededOp,
-    begin,
-    in_time,
-    retried,
-    steps_on_thread,
-    timed_async,
-    to_its_end,
-)
-from spdl.pipeline._engine._stages._failing import WrongParameters
+from spdl.pipeline._engine._stages._failing import WrongParameters, begin
+from spdl.pipeline._engine._stages._hooked import steps_on_thread, to_its_end
+from spdl.pipeline._engine._stages._retried import RemoteRetried, retried
+from spdl.pipeline._engine._stages._seeded import SeededOp
+from spdl.pipeline._engine._stages._timed import in_time, timed_async
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

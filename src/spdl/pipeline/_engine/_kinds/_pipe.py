@@ -5,23 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spdl.pipeline._engine._graph_builder import is_limited
-from spdl.pipeline._engine._lanes import ExecutorLane
-from spdl.pipeline._engine._stages import (
-    AsyncGeneratorStage,
-    CallStage,
-    GeneratorStage,
-    HookedGenerator,
-    HookedOp,
-    HookLog,
-    OrderedCallStage,
-    SeededHookedGenerator,
-    SeededHookedOp,
-    TimedCallStage,
-    TimedGeneratorStage,
-    TimedOrderedCallStage,
-    TimedStage,
-    seeded,
-)
+from spdl.pipeline._engine._lanes._executor import ExecutorLane
+from spdl.pipeline._engine._stages._async_generator import AsyncGeneratorStage
+from spdl.pipeline._engine._stages._call import CallStage
+from spdl.pipeline._engine._stages._generator import GeneratorStage
+from spdl.pipeline._engine._stages._hooked import HookedGenerator, HookedOp, HookLog
+from spdl.pipeline._engine._stages._ordered import OrderedCallStage
+from spdl.pipeline._engine._stages._seeded import SeededHookedGenerator, SeededHookedOp, seeded
+from spdl.pipeline._engine._stages._timed import TimedCallStage, TimedGeneratorStage, TimedOrderedCallStage, TimedStage
 from spdl.pipeline._limits import Limit, RateLimit
 from spdl.pipeline.defs import Rate, validate_max_failures
 

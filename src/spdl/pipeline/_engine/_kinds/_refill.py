@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._engine._stages import GateStage
+from spdl.pipeline._engine._stages._gate import GateStage
 from spdl.pipeline.defs import AggregateConfig, PathVariantsConfig, Region
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spdl.pipeline._engine._lanes import RegionLane
-from spdl.pipeline._engine._stages import RegionStage
+from spdl.pipeline._engine._lanes._region import RegionLane
+from spdl.pipeline._engine._stages._region import RegionStage
 from spdl.pipeline.defs import AggregateConfig, DisaggregateConfig, PipeConfig
 
 from ._pipe import may_all_fail

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._reports import name_of
 from spdl.pipeline._engine._channel import Channel
-from spdl.pipeline._engine._lanes import SourceLane
+from spdl.pipeline._engine._lanes._source import SourceLane
 from spdl.pipeline._engine._refill import replacement_of
-from spdl.pipeline._engine._stages import SourceNode
+from spdl.pipeline._engine._stages._source import SourceNode
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._graph_builder import GraphBuilder

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine._channel import Channel
 from spdl.pipeline._engine._graph_builder import CHANNEL_CAPACITY
-from spdl.pipeline._engine._stages import BatchedPathMerge, MergeStage, RouterStage
+from spdl.pipeline._engine._stages._merge import MergeStage
+from spdl.pipeline._engine._stages._variants import BatchedPathMerge, RouterStage
 from spdl.pipeline.defs import Pipe
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from spdl.pipeline._engine._failures import as_stage_failure
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._lane import AsyncLane
-    from spdl.pipeline._engine._stages import SourceNode
+    from spdl.pipeline._engine._stages._source import SourceNode
 
 
 async def iterate_async_source(lane: AsyncLane, node: SourceNode) -> None:

@@ -35,7 +35,8 @@ from ._stage_hooks import StageHooks
 if TYPE_CHECKING:
     from spdl.pipeline._engine._core import Core
     from spdl.pipeline._engine._joining import Joining
-    from spdl.pipeline._engine._stages import CustomMergeStage, SourceNode
+    from spdl.pipeline._engine._stages._merge import CustomMergeStage
+    from spdl.pipeline._engine._stages._source import SourceNode
 
 _LOG = logging.getLogger("spdl.pipeline")
 

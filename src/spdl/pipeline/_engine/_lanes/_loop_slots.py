@@ -14,7 +14,7 @@ from spdl._reports import shown
 if TYPE_CHECKING:
     from spdl.pipeline._engine._core import Core
     from spdl.pipeline._engine._lane import CallLane
-    from spdl.pipeline._engine._stages import CallStage
+    from spdl.pipeline._engine._stages._call import CallStage
     from spdl.pipeline._engine._ticket import CallSource, Ticket
 
 #: A slot yields to the loop after this many calls: an op that never waits would starve the other tasks.

@@ -13,7 +13,7 @@ from spdl.pipeline._engine._failures import as_stage_failure
 from spdl.pipeline._marks import EOF, EPOCH_END
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._stages import CustomMergeStage
+    from spdl.pipeline._engine._stages._merge import CustomMergeStage
 
 
 class MergeReader:

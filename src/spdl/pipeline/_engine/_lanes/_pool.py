@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from spdl.pipeline._engine._core import Core
     from spdl.pipeline._engine._joining import Joining
-    from spdl.pipeline._engine._stages import SourceNode
+    from spdl.pipeline._engine._stages._source import SourceNode
 
 
 class Helper(Protocol):

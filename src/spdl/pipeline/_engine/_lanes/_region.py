@@ -36,7 +36,7 @@ from spdl.pipeline._engine._thread import EngineThread, Task
 if TYPE_CHECKING:
     from spdl.pipeline._engine._joining import Joining
     from spdl.pipeline._engine._region_workers import FailedItem
-    from spdl.pipeline._engine._stages import RegionStage
+    from spdl.pipeline._engine._stages._region import RegionStage
     from spdl.pipeline._engine._stages._region_state import Held, Order, WorkerState
 
 #: How long calls in the workers may continue before the workers are killed, in seconds: after a stop, and otherwise.

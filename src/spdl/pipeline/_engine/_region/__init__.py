@@ -1,0 +1,1 @@
+"""Regions: stages that run in worker processes and form one stage of the pipeline."""
