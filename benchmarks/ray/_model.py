@@ -15,7 +15,7 @@ from itertools import count
 from math import inf
 from typing import Final
 
-from spdl.pipeline._engine._stages._region import MAX_TRANSFERS
+from spdl.pipeline._engine._region._stage import MAX_TRANSFERS
 
 __all__ = ["Cluster", "Costs", "Network", "bounds", "limit", "rate", "simulate"]
 

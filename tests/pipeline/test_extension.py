@@ -10,9 +10,9 @@ import pytest
 from spdl.pipeline import PipelineBuilder, build_pipeline
 from spdl.pipeline._engine._channel import Channel
 from spdl.pipeline._engine._core import Core
+from spdl.pipeline._engine._ending import Joining
+from spdl.pipeline._engine._graph import KINDS
 from spdl.pipeline._engine._graph_builder import GraphBuilder
-from spdl.pipeline._engine._joining import Joining
-from spdl.pipeline._engine._kinds._table import KINDS
 from spdl.pipeline._engine._lane import CallLane, OpenCall
 from spdl.pipeline._engine._stages._call import CallStage
 from spdl.pipeline._engine._thread import EngineThread, Task

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import spdl.pipeline._engine._core as core
-import spdl.pipeline._engine._lock as lock_module
+import spdl.pipeline._engine._thread as lock_module
 from spdl._processes import _memory
 from spdl.pipeline import PipelineBuilder
 from tests.support.child import run_child

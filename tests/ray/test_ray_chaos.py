@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 
 from spdl.pipeline import PipelineBuilder
-from spdl.pipeline._engine._lanes._region import RegionLane
+from spdl.pipeline._engine._region._lane import RegionLane
 from spdl.pipeline.defs import MAIN_PROCESS
 from spdl.ray import RayActors
 from spdl.ray._messages import to_wire
@@ -273,7 +273,7 @@ def test_an_actor_that_stands_still_holds_up_its_own_items_only() -> None:
 
 def test_an_actor_that_stands_still_is_ended_with_its_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stop does not wait for it longer than for other calls."""
-    monkeypatch.setattr("spdl.pipeline._engine._lanes._region._STOP_TIMEOUT", 0.2)
+    monkeypatch.setattr("spdl.pipeline._engine._region._lane._STOP_TIMEOUT", 0.2)
     pipeline = build(ops.with_pid, range(10**6), RayActors(1))
     with pipeline.auto_stop():
         _, pid = pipeline.get_item(timeout=TIMEOUT)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spdl._processes._transport import link_pair
-from spdl.pipeline._engine._region_workers import Died, Failed
+from spdl.pipeline._engine._region._workers import Died, Failed
 from spdl.ray import RayActors
 from spdl.ray._messages import Place
 from spdl.ray._workers import RayWorkers, _Heard, _Port

@@ -37,8 +37,8 @@ from .defs import MaxFailures, PipelineConfig, Region, validate_max_failures
 
 if TYPE_CHECKING:
     from ._engine._failures import Failure
-    from ._engine._isolated_workers import IsolatedTask, IsolatedWorker
-    from ._engine._region_workers import RegionWorkers
+    from ._engine._region._workers import RegionWorkers
+    from ._engine._remote_calls import IsolatedTask, IsolatedWorker
     from ._observe._queues import AsyncQueue
     from ._provenance._log import ProvenanceLog
     from ._quarantine import FailureEvent

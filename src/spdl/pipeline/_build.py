@@ -17,7 +17,7 @@ from ._pipeline import Pipeline
 from .defs import MaxFailures, PipelineConfig
 
 if TYPE_CHECKING:
-    from ._engine._region_workers import RegionWorkers
+    from ._engine._region._workers import RegionWorkers
     from ._observe._queues import AsyncQueue
     from ._quarantine import FailureEvent
     from .defs import Region

@@ -17,9 +17,8 @@ from spdl._numbers import as_int, as_timeout
 from spdl._reports import log
 
 from ._engine._counts import graph_of
+from ._engine._ending import DEFAULT_JOIN_TIMEOUT, abandon, describe_stuck
 from ._engine._engine import END, EPOCH, Engine
-from ._engine._joining import describe_stuck
-from ._engine._shutdown import DEFAULT_JOIN_TIMEOUT, abandon
 from ._iterators import PipelineAsyncIterator, PipelineIterator, iterate_with_origins, keep_origins
 from ._live import LIVE
 from ._observe._document import graph_text

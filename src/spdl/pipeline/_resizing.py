@@ -8,7 +8,7 @@ from spdl._errors import PipelineStateError
 from spdl._numbers import as_int
 
 from ._engine._core import EngineState
-from ._engine._stages._region import RegionStage
+from ._engine._region._stage import RegionStage
 from ._info import StageInfo
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from ._engine._traced import Note, Tracer, label_of, root_of
 if TYPE_CHECKING:
     from spdl._processes._memory import TraceLines, TraceTrack
 
+    from ._engine._core import Node
     from ._engine._engine import Engine
-    from ._engine._node import Node
 
 _LOG = logging.getLogger("spdl.pipeline")
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from spdl._errors import WorkerDiedError, WorkerError
 from spdl._processes._elsewhere import ELSEWHERE, pid_space
 from spdl._processes._transport import NOTHING, Encoded, Link, Message
-from spdl.pipeline._engine._region_workers import Died, Event, Failed, Ready, Then, Told
+from spdl.pipeline._engine._region._workers import Died, Event, Failed, Ready, Then, Told
 from spdl.pipeline._remote._protocol import ToRegionWorker
 from spdl.pipeline._remote._region_talk import RegionTalk
 

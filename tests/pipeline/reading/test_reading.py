@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spdl.pipeline import Pipeline, PipelineFailure, PipelineStateError
-from spdl.pipeline._engine._sink import Wait
+from spdl.pipeline._engine._engine import Wait
 from tests.support.gated import Gated, of
 from tests.support.running import TIMEOUT, await_event
 

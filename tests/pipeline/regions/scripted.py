@@ -6,7 +6,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from spdl.pipeline import WorkerDiedError
-from spdl.pipeline._engine._region_workers import Died, Event, Ready, Report, Then, Told
+from spdl.pipeline._engine._region._workers import Died, Event, Ready, Report, Then, Told
 from spdl.pipeline.defs import ExecutorConfig
 
 #: What a worker answers to the positions of a transfer: reports, after the last of which it dies if that is ``None``.

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from spdl._processes._remote_failure import RemoteFailure
 from spdl.pipeline import PipelineBuilder, WorkerDiedError
 from spdl.pipeline._engine._origin import SourcePosition
-from spdl.pipeline._engine._region_workers import FailedItem, Report
+from spdl.pipeline._engine._region._workers import FailedItem, Report
 from spdl.pipeline.defs import MAIN_PROCESS
 from tests.pipeline.regions import ops
 from tests.pipeline.regions.scripted import ScriptedWorkersConfig, report_of

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl.pipeline import PipelineBuilder, PipelineFailure, PipelineStateError, WorkerDiedError
-from spdl.pipeline._engine._region_workers import Died
+from spdl.pipeline._engine._region._workers import Died
 from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
 from tests.pipeline.regions import ops
 from tests.pipeline.regions.test_region_laws import STAGES, expected, region, sizes

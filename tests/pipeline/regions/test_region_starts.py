@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
-from spdl.pipeline._engine._region_workers import Event, Then
+from spdl.pipeline._engine._region._workers import Event, Then
 from spdl.pipeline._remote._region_main import RegionSpec
 from spdl.pipeline.defs import MAIN_PROCESS, ExecutorConfig
 

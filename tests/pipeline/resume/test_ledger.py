@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from spdl.pipeline import PipelineBuilder
-from spdl.pipeline._engine import _positions
+from spdl.pipeline._engine import _origin
 from spdl.pipeline._engine._engine import END, EPOCH
 from spdl.pipeline.batching import LengthBuckets, PackSequences
 from spdl.pipeline.defs import Aggregator
@@ -174,8 +174,8 @@ def test_an_item_that_an_aggregator_may_have_kept_is_pending() -> None:
 
 def test_epochs_whose_ends_nobody_reads_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """A merge op may keep the marks; the starts of epochs do not pile up."""
-    monkeypatch.setattr(_positions, "_MOST_EPOCHS", 10)
-    positions = _positions.Positions()
+    monkeypatch.setattr(_origin, "_MOST_EPOCHS", 10)
+    positions = _origin.Positions()
     for number in range(100):
         positions.pending.add(positions.next_index)
         positions.next_index += 1

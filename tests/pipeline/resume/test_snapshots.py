@@ -5,9 +5,9 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl.pipeline._engine import _snapshots
-from spdl.pipeline._engine._positions import Positions
-from spdl.pipeline._engine._snapshots import Snapshot, Snapshots, snapshot_before
+from spdl.pipeline._engine import _source_state
+from spdl.pipeline._engine._origin import Positions
+from spdl.pipeline._engine._source_state import Snapshot, Snapshots, snapshot_before
 from tests.strategies.profiles import cases
 
 #: What happens to the source or its items: an item is issued, the k-th oldest is consumed, a pass ends, the consumer
@@ -25,7 +25,7 @@ EVENTS = st.lists(
 
 
 @cases(200)
-@patch.object(_snapshots, "_MOST", 4)
+@patch.object(_source_state, "_MOST", 4)
 @given(EVENTS)
 def test_each_live_epoch_keeps_the_state_before_its_first_item_in_flight(events: list[str | int]) -> None:
     """Whatever is read, held back or thinned out; and not more states than the limit and one for each live epoch."""

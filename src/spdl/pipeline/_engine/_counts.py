@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
 
     from ._channel import Channel
-    from ._core import Core
+    from ._core import Core, Node
     from ._engine import Engine
-    from ._node import Node
 
 
 def call_reader(engine: Core, node: Node) -> CallReader:

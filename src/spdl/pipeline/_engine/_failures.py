@@ -7,8 +7,9 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from spdl._errors import NoSuccessError, PipelineError
 from spdl._reports import add_note, attempts_of, cause_of, describe_exception, name_of, short_repr, shown
@@ -184,3 +185,32 @@ def _has_ended(frame: FrameType) -> bool:
 def _traceback_of(error: BaseException) -> TracebackType | None:
     found = object.__getattribute__(error, "__traceback__")
     return found if isinstance(found, TracebackType) else None
+
+
+E = TypeVar("E", bound=BaseException)
+
+
+def release_frames(error: E) -> E:
+    """Replace the tracebacks of ``error`` and of its causes by a note with the same text. Never raises.
+
+    A traceback keeps its frames alive, with their callers and local variables. If the engine keeps an exception that
+    was raised on the consumer's thread, these include the consumer's variables and so the pipeline itself. The pipeline
+    would then never be collected, because the engine lives as long as the pipeline.
+    """
+    text = None
+    with suppress(BaseException):  # the exception's methods are user code
+        text = "".join(traceback.format_exception(error)).rstrip()
+    seen: set[int] = set()
+    todo: list[BaseException | None] = [error]
+    while todo:
+        each = todo.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        BaseException.with_traceback(each, None)  # bypasses __setattr__, which may raise (frozen dataclasses)
+        todo += [each.__cause__, each.__context__]
+        if isinstance(each, BaseExceptionGroup):
+            todo += each.exceptions
+    if text is not None:
+        add_note(error, text)
+    return error

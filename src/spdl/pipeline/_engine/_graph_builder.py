@@ -1,4 +1,4 @@
-"""``GraphBuilder``: the functions in ``_kinds`` build nodes, channels and lanes with it. Starts nothing.
+"""``GraphBuilder``: the functions in ``_graph`` and ``_pipes`` build nodes, channels and lanes with it. Starts nothing.
 
 Stage ids are assigned in this order: source, stages, sink; a merge before its sub-pipelines; for path variants the
 router, then the stages of the paths, then the merge.
@@ -26,11 +26,10 @@ from ._lanes._pool import PoolLane
 if TYPE_CHECKING:
     from spdl.pipeline.defs import MaxFailures, PipelineConfig, Region, SourceConfig
 
-    from ._core import Core
-    from ._isolated_workers import StartIsolated
-    from ._node import Node
+    from ._core import Core, Node
     from ._refill import Refill
-    from ._region_workers import RegionWorkers
+    from ._region._workers import RegionWorkers
+    from ._remote_calls import StartIsolated
 
 #: Maximum number of items buffered between two stages.
 CHANNEL_CAPACITY = 2

@@ -10,15 +10,15 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from ._ending import RunningCall
 from ._failures import short_repr
-from ._joining import RunningCall
 
 if TYPE_CHECKING:
     import asyncio
 
     from spdl.pipeline._records import Place
 
-    from ._joining import Joining
+    from ._ending import Joining
     from ._ticket import CallSource, Ticket
 
 

@@ -22,18 +22,15 @@ from spdl._numbers import int_or_none
 from spdl._random import ItemPosition
 from spdl._reports import name_of
 
-from ._exclusion import Exclusion
-from ._keys import Keys
-from ._snapshots import Snapshot, Snapshots
-from ._source_state import SourceState
+from ._exclusion import Exclusion, Keys
+from ._source_state import Snapshot, Snapshots, SourceState
 
 if TYPE_CHECKING:
     from spdl._random._seeds import ItemPlace
 
     from ._core import Core
     from ._counters import Counters
-    from ._origin import Path
-    from ._positions import Positions
+    from ._origin import Path, Positions
     from ._refill import Refill
 
 SourceKind: TypeAlias = Literal["indexed", "stateful", "iterable"]
@@ -186,8 +183,8 @@ class Passes:
         """Return the iterator of the next pass. Not under the lock: runs user code."""
         iterator = self.begin_unkept()
         if self.exclusion is not None:
-            iterator = self.exclusion.without(iterator)
-        return iterator if self.keys is None else self.keys.kept(iterator)
+            iterator = self.exclusion.seen(iterator)
+        return iterator if self.keys is None else self.keys.seen(iterator)
 
     def begin_unkept(self) -> Iterator[Any]:
         plan, start = self.enter()
@@ -215,8 +212,8 @@ class Passes:
         if plan is not None:
             iterator = self.replayed_async(iterator, plan, start)
         if self.exclusion is not None:
-            iterator = self.exclusion.without_async(iterator)
-        return iterator if self.keys is None else self.keys.kept_async(iterator)
+            iterator = self.exclusion.seen_async(iterator)
+        return iterator if self.keys is None else self.keys.seen_async(iterator)
 
     def enter(self) -> tuple[Plan | None, int]:
         """Record that the next pass begins, and pass its epoch to the source."""

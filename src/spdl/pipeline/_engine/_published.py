@@ -21,8 +21,8 @@ from ._thread import EngineThread, Task
 if TYPE_CHECKING:
     from spdl.pipeline._records import ThreadBoard
 
+    from ._core import Node
     from ._engine import Engine
-    from ._node import Node
     from ._ticket import Ticket
 
 

@@ -16,9 +16,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spdl._errors import PipelineError
 from spdl._reports import name_of
+from spdl.pipeline._engine._channel import MARK
+from spdl.pipeline._engine._core import Node
+from spdl.pipeline._engine._origin import roots_of
 
 if TYPE_CHECKING:
-    from ._core import Core
+    from spdl.pipeline._engine._channel import Channel
+    from spdl.pipeline._engine._core import Core
+    from spdl.pipeline._info import StageInfo
+
 
 #: A pass may lose as many items as it has, and a small pass this many. More is treated as an error.
 _MIN_LOST: Final = 100
@@ -149,3 +155,46 @@ def replacement_of(source: Any) -> Callable[[int], Any] | None:
             "__getitem__ and replacement(position), as spdl.source.DistributedKeyedSampler has them"
         )
     return source.replacement  # type: ignore[no-any-return]
+
+
+class GateStage(Node):
+    """Passes items and marks on, and reports the positions of the items."""
+
+    __slots__ = ("out", "refill")
+
+    def __init__(self, engine: Core, info: StageInfo, refill: Refill) -> None:
+        super().__init__(engine, info)
+        self.refill = refill
+
+    def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
+        super().connect(inboxes, outs)
+        self.out = outs[0]
+
+    def on_input(self, now: float) -> None:
+        self.engine.advance(self, now)
+
+    def on_room(self) -> None:
+        self.engine.advance(self, self.engine.clock())
+
+    def advance(self, now: float) -> None:
+        if self.ended:
+            return
+        self.counters.end_starved(now)
+        (inbox,), out = self.inboxes, self.out
+        while inbox.items and len(out.items) <= out.capacity:
+            entry = inbox.take()
+            if entry is MARK:
+                out.put_mark(now)
+                continue
+            self.counters.num_calls += 1
+            self.counters.num_emitted += 1
+            for root in roots_of(entry[1]):
+                if isinstance(root, int):
+                    self.refill.pass_gate(root)
+            out.put(entry, now)
+        if inbox.items:
+            return
+        if inbox.closed:
+            self.end(now)
+        else:
+            self.counters.begin_starved(now)

@@ -16,16 +16,16 @@ from spdl._errors import PipelineStateError
 from spdl._reports import name_of
 
 from ._channel import MARK, Channel
+from ._engine import Sink, Wait
 from ._origin import Part, SourcePosition, roots_of
-from ._sink import Sink, Wait
-from ._stages._async_generator import AsyncGeneratorStage
 from ._stages._call import CallStage
+from ._stages._generator import AsyncGeneratorStage
 from ._stages._source import SourceNode
 
 if TYPE_CHECKING:
     from ._channel import Entry
+    from ._core import Node
     from ._engine import Engine
-    from ._node import Node
     from ._origin import Origin
     from ._ticket import Ticket
 

@@ -16,7 +16,7 @@ from spdl._processes._environment import Environment
 from spdl._processes._stacks import STACK_SIGNAL, stacks_of, tidy
 from spdl._processes._transport import wait_readable
 from spdl._reports import add_note
-from spdl.pipeline._engine._isolated_workers import IsolatedReply, IsolatedTask
+from spdl.pipeline._engine._remote_calls import IsolatedReply, IsolatedTask
 
 from ._isolated_main import serve
 from ._protocol import FromIsolated, ToIsolated

@@ -22,9 +22,9 @@ from spdl._processes._transport._arena import set_current
 from spdl._reports import add_note
 from spdl.pipeline._engine._failures import short_repr
 from spdl.pipeline._engine._places import Placed
-from spdl.pipeline._engine._region_reader import RegionReader
-from spdl.pipeline._engine._region_workers import Then
-from spdl.pipeline._engine._stages._region import MAX_TRANSFERS
+from spdl.pipeline._engine._region._reader import RegionReader
+from spdl.pipeline._engine._region._stage import MAX_TRANSFERS
+from spdl.pipeline._engine._region._workers import Then
 from spdl.pipeline._engine._thread import EngineThread
 from spdl.pipeline._pipeline_ids import PIPELINE_IDS
 from spdl.pipeline.defs import PipelineConfig, SinkConfig, SourceConfig

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spdl._errors import WorkerError
 from spdl._processes._transport import NOTHING
-from spdl.pipeline._engine._region_workers import Event, Failed, Ready, Report, Then, Told, Unreadable
+from spdl.pipeline._engine._region._workers import Event, Failed, Ready, Report, Then, Told, Unreadable
 
 from ._protocol import FromRegionWorker, ToRegionWorker
 

@@ -14,13 +14,7 @@ from spdl._processes._child import Child
 from spdl._processes._environment import Environment
 from spdl._processes._transport import Frame, Link, wait_readable
 from spdl.pipeline._cpus import usable_cpus
-from spdl.pipeline._engine._region_workers import (
-    Died,
-    Event,
-    Failed,
-    RegionWorkers,
-    Then,
-)
+from spdl.pipeline._engine._region._workers import Died, Event, Failed, RegionWorkers, Then
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._pipeline_ids import PIPELINE_IDS
 from spdl.pipeline.defs import ExecutorConfig, MaxFailures, ProcessPoolExecutorConfig, Region, without_executors

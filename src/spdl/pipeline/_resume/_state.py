@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from spdl._reports import name_of
 from spdl.pipeline._engine._passes import CapturedSource, Plan
-from spdl.pipeline._engine._snapshots import snapshot_before
+from spdl.pipeline._engine._source_state import snapshot_before
 from spdl.pipeline._engine._stages._aggregate import AggregateStage
 from spdl.pipeline._engine._stages._source import SourceNode
 from spdl.resume._document import decode, describe_difference, encode

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spdl._errors import PipelineError
 from spdl._reports import describe_exception, name_of
+from spdl.pipeline._engine._ending import stack_of, stuck_in
 from spdl.pipeline._engine._failures import as_stage_failure, short_repr
-from spdl.pipeline._engine._joining import stack_of, stuck_in
 from spdl.pipeline._engine._lane import CallLane, OpenCall, Rank
 from spdl.pipeline._engine._remote_calls import call_remotely, collect_remotely, unpack_remote, unpack_remote_generator
 from spdl.pipeline._engine._stages._call import CallStage
@@ -27,7 +27,7 @@ from spdl.pipeline._engine._thread import EngineThread, Task
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._core import Core
-    from spdl.pipeline._engine._joining import Joining
+    from spdl.pipeline._engine._ending import Joining
     from spdl.pipeline._engine._ticket import CallSource, Ticket
     from spdl.pipeline._info import StageInfo
 

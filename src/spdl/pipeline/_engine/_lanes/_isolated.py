@@ -17,7 +17,7 @@ import spdl.pipeline._asyncio as asyncio
 from spdl._errors import StageTimeoutError, WorkerDiedError, WorkerTimeoutError
 from spdl._reports import add_note, note_attempts
 from spdl.pipeline._engine._remote_calls import Collected, as_error
-from spdl.pipeline._engine._stages._failing import WrongParameters
+from spdl.pipeline._engine._stages._outcomes import WrongParameters
 from spdl.pipeline._engine._ticket import CallSource, Ticket
 
 from ._jobs import JobQueue
@@ -25,8 +25,8 @@ from ._pool import PoolLane
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._core import Core
-    from spdl.pipeline._engine._isolated_workers import IsolatedTask, IsolatedWorker, StartIsolated
     from spdl.pipeline._engine._lane import AsyncLane
+    from spdl.pipeline._engine._remote_calls import IsolatedTask, IsolatedWorker, StartIsolated
     from spdl.pipeline._engine._thread import EngineThread
     from spdl.pipeline._info import StageInfo
 

@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import traceback
+import weakref
 from collections.abc import Callable, Coroutine
 from functools import partial
 from types import FrameType
@@ -20,21 +21,19 @@ from typing import TYPE_CHECKING, Any
 
 import spdl.pipeline._asyncio as asyncio
 from spdl._reports import frames_of_threads, log
-from spdl.pipeline._engine._joining import Stuck, stack_of, stuck_in
+from spdl.pipeline._engine._ending import Stuck, stack_of, stuck_in
 from spdl.pipeline._engine._lane import AsyncLane, OpenCall, Rank
 from spdl.pipeline._engine._stages._call import CallStage
+from spdl.pipeline._engine._stages._merge import run_merge_op
 from spdl.pipeline._engine._thread import EngineThread, Task
 from spdl.pipeline._engine._ticket import CallSource, Ticket
 
-from ._async_source import iterate_async_source
-from ._loop_root import Root
-from ._loop_slots import Slot, Slots
-from ._merge_op import run_merge_op
-from ._stage_hooks import StageHooks
+from ._loop_slots import Slot, Slots, StageHooks
+from ._source import iterate_async_source
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._core import Core
-    from spdl.pipeline._engine._joining import Joining
+    from spdl.pipeline._engine._ending import Joining
     from spdl.pipeline._engine._stages._merge import CustomMergeStage
     from spdl.pipeline._engine._stages._source import SourceNode
 
@@ -290,3 +289,61 @@ class LoopLane(AsyncLane):
         except BaseException as exc:  # noqa: BLE001 - a background task's error is logged only
             text = "background task %s of pipeline %d failed"
             log(_LOG, logging.ERROR, text, name, self.engine.pipeline_id, exc_info=exc)
+
+
+class Root:
+    """The only object that the idle loop thread refers to, so that an unused engine can be collected.
+
+    The waking thread passes it the lane. Running sources, merge ops, stage hooks and background tasks keep the lane
+    alive, though.
+    """
+
+    def __init__(self, lane: LoopLane) -> None:
+        self.lane: LoopLane | None = lane
+        self.found = weakref.ref(lane)
+        self.tasks: set[asyncio.Task[Any]] = set()
+        self.make_runner = asyncio.Runner  # looked up here, not on the thread, because this imports asyncio
+
+    def run(self, thread: EngineThread) -> None:
+        """Body of the thread."""
+        try:
+            with self.make_runner() as runner:
+                runner.run(self._live())
+        except BaseException as exc:  # noqa: BLE001 - it would be lost otherwise
+            self.report(exc)
+        finally:
+            lane = self.found()
+            if lane is not None:
+                lane.loop_ended()
+
+    def report(self, exc: BaseException) -> None:
+        lane = self.found()
+        if lane is not None:  # otherwise there is no reader
+            with lane.engine.lock:
+                lane.engine.broken(exc)
+
+    async def _live(self) -> None:
+        lane, self.lane = self.lane, None
+        assert lane is not None
+        over = await lane.begin(self)
+        lane = None
+        lane = await over
+        await lane.finish(self)
+
+    def on_wake_fd(self, wake_fd: int) -> None:
+        if sys.platform == "linux":
+            os.eventfd_read(wake_fd)
+        lane, self.lane = self.lane, None
+        if lane is not None:
+            lane.on_kick()
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self.tasks.add(task)
+        task.add_done_callback(self._task_done)
+        return task
+
+    def _task_done(self, task: asyncio.Task[Any]) -> None:
+        self.tasks.discard(task)
+        if not task.cancelled() and (exc := task.exception()) is not None:
+            self.report(exc)

@@ -17,16 +17,15 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from spdl.pipeline._engine._lane import CallLane, OpenCall
-from spdl.pipeline._engine._lock import WAITS_ARE_COMMON
 from spdl.pipeline._engine._stages._call import CHEAP_SCORE
-from spdl.pipeline._engine._thread import EngineThread, Task, end_fork
+from spdl.pipeline._engine._thread import WAITS_ARE_COMMON, EngineThread, Task, end_fork
 from spdl.pipeline._engine._ticket import CallSource, Ticket
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spdl.pipeline._engine._core import Core
-    from spdl.pipeline._engine._joining import Joining
+    from spdl.pipeline._engine._ending import Joining
     from spdl.pipeline._engine._stages._source import SourceNode
 
 

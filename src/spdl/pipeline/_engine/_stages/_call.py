@@ -1,4 +1,4 @@
-"""Calls of a function: one input, at most one output, emitted in order of completion."""
+"""Calls of a function: one input, at most one output, emitted in order of completion or of the inputs."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ import spdl.pipeline._asyncio as asyncio
 from spdl._reports import shown
 from spdl.pipeline._engine._channel import MARK, Channel, Entry
 from spdl.pipeline._engine._counters import SHORT_WAIT
-from spdl.pipeline._engine._failures import as_stage_failure, no_success
-from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._ticket import Ticket
 
-from ._failing import WrongParameters, begin, settle_failure
+from ._outcomes import FallibleNode, begin
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spdl.pipeline._engine._core import Core
     from spdl.pipeline._engine._deadlines import Deadlines
     from spdl.pipeline._engine._lane import CallLane
     from spdl.pipeline._engine._origin import Origin
     from spdl.pipeline._engine._remote_calls import Collected
     from spdl.pipeline._info import StageInfo
-    from spdl.pipeline._limits import Limit
 
 #: A call this short is cheaper to run on the current thread than to pass to another: waking a thread costs about 25 us
 #: on the machines measured. See ``_engine/README.md``, "The source thread helps".
@@ -42,11 +41,10 @@ def _forgotten(item: Any) -> Any:
     raise AssertionError("a call of a stage that has ended")
 
 
-class CallStage(Node):
+class CallStage(FallibleNode):
     """Runs ``op`` on each item, with at most ``limit`` calls in flight."""
 
     __slots__ = (
-        "budget",
         "cheap_score",
         "cpu_countdown",
         "in_items",
@@ -54,16 +52,11 @@ class CallStage(Node):
         "joins_inputs",
         "lane",
         "limit",
-        "location",
-        "may_all_fail",
         "next_call",
         "op",
         "out",
         "out_items",
-        "raises",
         "running",
-        "seen",
-        "substitute",
     )
 
     #: Whether a call runs in steps, each with an output: the op is a generator.
@@ -74,18 +67,10 @@ class CallStage(Node):
     def __init__(
         self, engine: Core, info: StageInfo, op: Callable[[Any], Any], *, limit: int, lane: CallLane, location: str
     ) -> None:
-        super().__init__(engine, info)
+        super().__init__(engine, info, location)
         self.op = op
         self.limit = limit
         self.lane = lane
-        self.location = location
-        self.budget: Limit | None = None
-        self.may_all_fail = False  # the user accepts that every call fails
-        self.raises = False  # the first failure fails the stage
-        self.substitute: Callable[[Any, Exception], Any] | None = None  # gives what goes on in place of an output
-        self.seen: tuple[int, int] | None = (
-            None  # calls that succeeded and failed before the epoch; ``None``: the first
-        )
         self.next_call: CallStage | None = None  # the next stage, if results may be passed to it directly
         self.joins_inputs = False  # a call without an output leaves its input to another call: it drops nothing
         self.running = 0
@@ -197,19 +182,6 @@ class CallStage(Node):
         elif num_running > 1 and self.running > 1:
             counters.num_beside += 1
             counters.cpu_beside += cpu
-
-    def settle_error(self, ticket: Ticket, exc: BaseException) -> None:
-        """Record the exception of a call: an ``Exception`` fails the item, anything else (``SystemExit``) the stage.
-
-        Not under the lock.
-        """
-        if isinstance(exc, WrongParameters):
-            ticket.fatal = exc.__cause__
-        elif isinstance(exc, Exception):
-            if not (ticket.cancelled or self.cancelled):
-                ticket.error, ticket.substitute, ticket.fatal = settle_failure(self, ticket, exc)
-        else:
-            ticket.fatal = as_stage_failure(exc, f"op of stage {self.info}")
 
     def note_lost(self, number: int) -> None:
         """Count what a call leaves out of its result without failing. Not under the lock."""
@@ -342,28 +314,6 @@ class CallStage(Node):
         elif self.cheap_score > 0:
             self.cheap_score -= 16  # two long calls in a row stop inline runs; one preempted call does not
 
-    def count_failure(self, ticket: Ticket, now: float) -> bool:
-        """Count a failed call. Returns True if ``ticket.result`` is to be emitted in place of its output."""
-        record, counters = ticket.error, self.counters
-        assert record is not None
-        counters.num_calls += 1
-        counters.num_failures += 1
-        self.failures.append(record)
-        self.engine.note_failure(record)
-        if record.outcome == "raised":  # the item is not consumed: a resumed pipeline tries it again
-            self.engine.fail(self, record.error, now)
-            return False
-        ticket.result = ticket.substitute
-        if ticket.result is None:
-            self.release_failed(ticket)
-            return False
-        counters.num_substituted += 1
-        return True
-
-    def release_failed(self, ticket: Ticket) -> None:
-        """The item of a failed call is consumed."""
-        self.engine.ledger.release(ticket.origin)
-
     def emit(self, value: Any, origin: Any, now: float) -> None:
         if value is None:
             self.counters.num_dropped += 1
@@ -382,33 +332,9 @@ class CallStage(Node):
         if inbox.num_marks or inbox.closed:
             self.engine.advance(self, now)
 
-    def check_budget(self, now: float) -> bool:
-        """Fail the stage if its limit, or the pipeline's, is exceeded."""
-        assert self.budget is not None
-        if self.budget.is_own:
-            num_failures, num_calls = self.counters.num_failures, self.num_counted_calls
-        else:
-            num_failures = self.engine.num_failures
-            if not num_failures:
-                return False
-            num_calls = self.engine.num_counted_calls()
-        if not self.budget.exceeded(num_failures, num_calls):
-            return False
-        error = self.budget.error(self.info, num_failures, num_calls)
-        crossing = self.failures[-1] if self.budget.is_own else self.engine.crossing_failure
-        if crossing is not None:
-            error.__cause__ = crossing.error
-        self.engine.fail(self, error, now)
-        return True
-
     @property
     def num_dropped(self) -> int:
         return 0 if self.joins_inputs else self.counters.num_dropped
-
-    @property
-    def num_counted_calls(self) -> int:
-        """Number of calls, as failure limits count them."""
-        return self.counters.num_calls
 
     # -- notifications from neighbours
 
@@ -469,40 +395,6 @@ class CallStage(Node):
             else:
                 return
 
-    def fails_without_success(self, now: float) -> bool:
-        """At the end of an epoch or of the stream: fail the stage if every call has failed.
-
-        Otherwise a pipeline in which nothing works would end like one that had nothing to do. A stage of a path is not
-        judged here: it may have had one rare item (see ``Core.node_ended``).
-        """
-        seen, engine = self.seen, self.engine
-        num_before = (0, 0) if seen is None else seen
-        self.seen = num_successes, num_failures = self.num_successes, self.counters.num_failures
-        if (
-            num_failures == num_before[1]
-            or num_successes > num_before[0]
-            or self.may_all_fail
-            or self.block is not None
-            or engine.stage_failures  # not all of its input has come
-            or not engine.judges_stages
-            or (engine.is_resumed and seen is None)  # the successes may have been in the run before
-        ):
-            return False
-        newest = self.failures[-1] if self.failures else None
-        engine.fail(self, no_success(self.info, num_failures - num_before[1], newest), now)
-        return True
-
-    def error_if_only_failed(self) -> Exception | None:
-        num_failures = self.counters.num_failures
-        if not num_failures or self.num_successes or self.may_all_fail:
-            return None
-        return no_success(self.info, num_failures, self.failures[-1] if self.failures else None)
-
-    @property
-    def num_successes(self) -> int:
-        """Number of calls that gave a result, ``None`` and substitutes included."""
-        return self.num_counted_calls - self.counters.num_failures + self.counters.num_substituted
-
     def offer_next(self) -> None:
         """Offer the items behind a mark, which were not ready when they arrived, now that it has been forwarded."""
         self.lane.offer(self)
@@ -514,3 +406,63 @@ class CallStage(Node):
 
     def break_off(self) -> None:
         self.limit = 0
+
+
+class OrderedCallStage(CallStage):
+    """Emits in input order: finished calls wait for earlier ones and keep their slots."""
+
+    __slots__ = ("queue",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.queue: deque[Ticket] = deque()  # in input order; the reorder buffer
+
+    def ready(self) -> bool:
+        items = self.in_items
+        if not items or items[0] is MARK:
+            return False
+        waiting = len(self.out_items) - self.out.capacity
+        held = len(self.queue)
+        return held + waiting < self.limit if waiting > 0 else held < self.limit
+
+    def has_slot(self) -> bool:
+        return len(self.queue) + self.out.overflow < self.limit
+
+    def take(self, now: float) -> Ticket:
+        ticket = super().take(now)
+        self.queue.append(ticket)
+        return ticket
+
+    def accept(self, value: Any, next_origin: Callable[[], Origin], now: float) -> Ticket | None:
+        if not self.has_slot():
+            return None
+        ticket = super().accept(value, next_origin, now)
+        if ticket is not None:
+            self.queue.append(ticket)
+        return ticket
+
+    def finish(self, ticket: Ticket, now: float) -> None:
+        self.running -= 1
+        if self.cancelled:
+            self.discard()
+            return
+        if self.account(ticket, now):
+            ticket.done = True
+        elif not self.cancelled:
+            self.queue.remove(ticket)
+        queue = self.queue
+        while queue and queue[0].done:
+            first = queue.popleft()
+            self.emit(first.result, first.origin, now)
+        self.after_call(now)
+
+    def is_idle(self) -> bool:
+        return not self.queue and self.running == 0  # a ticket being taken is counted before it is in the queue
+
+    def num_free(self) -> int:
+        free = self.limit - len(self.queue) - self.out.overflow
+        return free if free > 0 else 0
+
+    def drop_work(self) -> None:
+        super().drop_work()
+        self.queue.clear()

@@ -13,10 +13,12 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import spdl.pipeline._asyncio as asyncio
-from spdl._reports import note_attempts
+from spdl._errors import StageTimeoutError
+from spdl._reports import add_note, note_attempts
+from spdl.pipeline._engine._ending import stack_of
+from spdl.pipeline._engine._thread import EngineThread, Task
 
-from ._attempt import limited
-from ._failing import WrongParameters, begin
+from ._outcomes import WrongParameters, begin
 from ._timed import in_time
 
 if TYPE_CHECKING:
@@ -159,3 +161,51 @@ async def _retry_async_generator(begin_one: Callable[[Any], Any], item: Any, pol
             first = await anext(generator, _END)
     finally:
         await generator.aclose()
+
+
+def limited(op: Callable[[Any], Any], seconds: float, stage: str) -> Callable[[Any], Any]:
+    """Return a function that calls ``op`` and raises :class:`StageTimeoutError` if it takes longer than ``seconds``."""
+
+    def call(item: Any) -> Any:
+        attempt = _Attempt(op, item)
+        thread = EngineThread(f"spdl-attempt-{stage}", Task(None, attempt.run))
+        thread.ticket = getattr(threading.current_thread(), "ticket", None)  # counts parts that the op leaves out
+        thread.start()
+        if not attempt.ended.wait(min(seconds, threading.TIMEOUT_MAX)):
+            error = StageTimeoutError(
+                f"an attempt of a call of stage {stage} has not returned within {seconds:g} s; it is given up",
+                stage=stage,
+                seconds=seconds,
+            )
+            add_note(error, f"it is at\n{stack_of(thread.ident)}")
+            raise error
+        return attempt.outcome()
+
+    return call
+
+
+class _Attempt:
+    """A call on its own thread. The waiting thread reads the outcome after ``ended``."""
+
+    def __init__(self, op: Callable[[Any], Any], item: Any) -> None:
+        self.op = op
+        self.item = item
+        self.ended = threading.Event()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def run(self, thread: EngineThread) -> None:
+        try:
+            self.result = self.op(self.item)
+        except BaseException as exc:  # noqa: BLE001 - the boundary to user code; raised where it is waited for
+            self.error = exc
+        self.ended.set()
+
+    def outcome(self) -> Any:
+        error, self.error = self.error, None
+        if error is None:
+            return self.result
+        try:
+            raise error
+        finally:
+            del error  # this frame is in its traceback

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import spdl.pipeline._asyncio as asyncio
 from spdl._errors import StageTimeoutError
 
-from ._call import CallStage
-from ._failing import Settled, begin, settle_failure
+from ._call import CallStage, OrderedCallStage
 from ._generator import GeneratorStage
-from ._ordered import OrderedCallStage
+from ._outcomes import Settled, begin
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._deadlines import Deadlines
@@ -30,7 +29,7 @@ def give_up(ticket: Ticket, error: StageTimeoutError) -> None:
     """Fail the item of a call that timed out. Not under the lock; runs on the deadlines thread."""
     stage: Any = ticket.stage
     engine = stage.engine
-    settled = Settled(None) if stage.cancelled else settle_failure(stage, ticket, error)
+    settled = Settled(None) if stage.cancelled else stage.settle_failure(ticket, error)
     must_start = False
     with engine.lock:
         try:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from spdl._errors import PipelineError
 from spdl._reports import add_note
 from spdl.pipeline._engine._channel import MARK, Channel
+from spdl.pipeline._engine._core import Node
 from spdl.pipeline._engine._failures import short_repr
-from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._origin import Branch, Origin, Part
 from spdl.pipeline._engine._ticket import Ticket
 

@@ -10,22 +10,20 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from spdl._processes._remote_failure import RemoteFailure
+from spdl.pipeline._engine._channel import MARK
+from spdl.pipeline._engine._engine import Wait
+from spdl.pipeline._engine._origin import Origin, Part, Positions, SourcePosition, plain_origin
+from spdl.pipeline._engine._stages._call import CallStage
+from spdl.pipeline._engine._stages._source import SourceNode
+from spdl.pipeline._engine._thread import new_wake_up
 
-from ._channel import MARK
-from ._lock import new_wake_up
-from ._origin import Origin, Part, SourcePosition, plain_origin
-from ._positions import Positions
-from ._region_workers import Descent, FailedItem, Report, StageCounts, Then
-from ._sink import Wait
-from ._stages._call import CallStage
-from ._stages._source import SourceNode
+from ._workers import Descent, FailedItem, Report, StageCounts, Then
 
 if TYPE_CHECKING:
     from spdl._random._seeds import ItemPlace
-
-    from ._channel import Entry
-    from ._engine import Engine
-    from ._failures import Failure
+    from spdl.pipeline._engine._channel import Entry
+    from spdl.pipeline._engine._engine import Engine
+    from spdl.pipeline._engine._failures import Failure
 
 
 class _ReportedPositions(Positions):

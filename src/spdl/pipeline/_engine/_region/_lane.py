@@ -14,30 +14,19 @@ from typing import TYPE_CHECKING
 from spdl._errors import WorkerDiedError
 from spdl._reports import add_note, attempts_of, shown
 from spdl.pipeline._engine._core import Core, EngineState
-from spdl.pipeline._engine._failures import Failure, FailureRecord, log_failure
-from spdl.pipeline._engine._frames import release_frames
-from spdl.pipeline._engine._joining import RunningCall, Stuck
+from spdl.pipeline._engine._ending import RunningCall, Stuck
+from spdl.pipeline._engine._failures import Failure, FailureRecord, log_failure, release_frames
 from spdl.pipeline._engine._lane import Lane, Rank
-from spdl.pipeline._engine._lock import new_wake_up
 from spdl.pipeline._engine._origin import plain_origin, roots_of
-from spdl.pipeline._engine._region_workers import (
-    Change,
-    Died,
-    Event,
-    Failed,
-    Ready,
-    RegionWorkers,
-    Told,
-    Unreadable,
-)
+from spdl.pipeline._engine._region._workers import Change, Died, Event, Failed, Ready, RegionWorkers, Told, Unreadable
 from spdl.pipeline._engine._remote_calls import as_error
-from spdl.pipeline._engine._thread import EngineThread, Task
+from spdl.pipeline._engine._thread import EngineThread, Task, new_wake_up
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._joining import Joining
-    from spdl.pipeline._engine._region_workers import FailedItem
-    from spdl.pipeline._engine._stages._region import RegionStage
-    from spdl.pipeline._engine._stages._region_state import Held, Order, WorkerState
+    from spdl.pipeline._engine._ending import Joining
+    from spdl.pipeline._engine._region._stage import RegionStage
+    from spdl.pipeline._engine._region._state import Held, Order, WorkerState
+    from spdl.pipeline._engine._region._workers import FailedItem
 
 #: How long calls in the workers may continue before the workers are killed, in seconds: after a stop, and otherwise.
 _STOP_TIMEOUT = 10.0

@@ -1,13 +1,13 @@
 """A region: its stages run in worker processes and form one stage of the pipeline.
 
 Items are collected into transfers and sent round-robin to the workers with room; outputs are emitted in order of
-arrival. The lane (``_lanes/_region.py``) has the two threads that communicate with the workers.
+arrival. The lane (``_lane.py``) has the two threads that communicate with the workers.
 
 If dead workers are replaced, the items that a dead worker held and reported nothing about are sent once more, before
-all later items. Items of a second death fail: see ``_region_deaths.py``.
+all later items. Items of a second death fail: see ``RegionDeaths``.
 
-The number of workers can change while the region runs: see ``_region_size.py``. The limits on failures are in
-``_region_limits.py``.
+The number of workers can change while the region runs: see ``RegionSize``. The limits on failures are in
+``RegionLimits``.
 
 Counters: ``num_calls`` counts items that are consumed in the workers, ``num_emitted`` outputs; ``num_failures`` and
 ``num_dropped`` are sums over the stages inside, ``busy`` over their calls.
@@ -19,14 +19,11 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from spdl.pipeline._engine._channel import MARK
-from spdl.pipeline._engine._node import Node
+from spdl.pipeline._engine._core import Node
 from spdl.pipeline._engine._places import Placed
-from spdl.pipeline._engine._region_workers import Change, Descent, Report, Then, Unreadable
+from spdl.pipeline._engine._region._workers import Change, Descent, Report, Then, Unreadable
 
-from ._region_deaths import RegionDeaths
-from ._region_limits import RegionLimits
-from ._region_size import RegionSize
-from ._region_state import Held, Order, WorkerState
+from ._state import Held, Order, RegionLimits, RegionSize, WorkerState
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel, Entry
@@ -34,6 +31,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._failures import FailureRecord
     from spdl.pipeline._engine._origin import Origin
     from spdl.pipeline._info import StageInfo
+
 
 #: Maximum number of transfers in flight to or from a worker: one in work, one waiting.
 MAX_TRANSFERS: Final = 2
@@ -409,3 +407,69 @@ class RegionStage(Node):
         self.returned.clear()
         self.transfers.clear()
         self.awaited = set()
+
+
+class RegionDeaths:
+    """Handles the deaths of a region's workers. All methods run under the engine's lock.
+
+    A worker is marked as dead first, so that it gets no more items. Then ``dismiss`` or ``lose`` handles its items.
+    """
+
+    __slots__ = ("stage",)
+
+    def __init__(self, stage: RegionStage) -> None:
+        self.stage = stage
+
+    def mark_dead(self, index: int) -> dict[int, Held]:
+        """Mark a worker as dead: it gets no more items. Returns the items it held."""
+        worker = self.stage.workers[index]
+        worker.is_away = True
+        return dict(worker.held)
+
+    def may_dismiss(self, index: int, *, was_starting: bool) -> bool:
+        """Return whether the stage can continue without a worker that has died and held no items."""
+        stage = self.stage
+        if stage.workers[index].is_retiring:
+            return True
+        return was_starting and not stage.may_replace and any(other != index for other in stage.size.active())
+
+    def dismiss(self, index: int, now: float) -> None:
+        """Continue without a worker that has died and held no items."""
+        stage = self.stage
+        worker = stage.workers[index]
+        worker.leave()
+        worker.is_gone = True
+        stage.await_no_more(index, now)
+        stage.end_if_done(now)
+        stage.lane.offer()
+
+    def lose(self, index: int, records: dict[int, FailureRecord], now: float) -> bool:
+        """Fail the items held by a dead worker, or send them again. Returns whether to replace the worker.
+
+        ``records`` contains the items that fail.
+        """
+        stage = self.stage
+        if stage.cancelled:
+            return False
+        worker = stage.workers[index]
+        again = worker.take_back()  # items that could not be sent to it are already removed
+        stage.returned += again
+        stage.counters.num_redealt += len(again)
+        stage.must_mark_again |= stage.is_marking and bool(again)
+        lost = [records[position] for position, held in worker.held.items() if not held.has_failed]
+        for position in list(worker.held):
+            stage.resolve(worker, position)
+        if worker.is_retiring and not stage.end_sent:  # the other workers take its items
+            fresh = stage.workers[index] = WorkerState(worker.generation)
+            fresh.leave()
+            fresh.is_gone = True
+        else:
+            fresh = stage.workers[index] = WorkerState(worker.generation + 1)
+            fresh.is_away = True
+            fresh.ended = fresh.end_told = stage.end_sent and not stage.returned
+        if stage.limits.count_failures(lost, now):
+            return False
+        stage.await_no_more(index, now)
+        stage.end_if_done(now)
+        stage.lane.offer()
+        return not stage.ended and not fresh.ended
