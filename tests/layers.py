@@ -35,7 +35,7 @@ C = "spdl._processes"
 IO = "spdl.io"
 R = "spdl.resume"
 # What those who have a state share with those who keep it.
-RESUME = (f"{R}._errors", f"{R}._document", f"{R}._ranges")
+RESUME = (f"{R}._values", f"{R}._document", f"{R}._ranges")
 TORCH = "spdl.dataloader._torch"
 LOADER_PARTS = "_arguments", "_iteration", "_losses", "_signatures", "_states"
 TORCH_NEEDS = (
@@ -75,19 +75,17 @@ RULES = [
     Rule("spdl._processes", allows=("spdl._errors",)),
     Rule("spdl._random", allows=()),
     Rule("spdl.pipeline", allows=("spdl._processes", "spdl._errors", "spdl._random", *RESUME)),
-    Rule("spdl.source", allows=("spdl._random._splitmix", *RESUME, f"{R}._residue")),
-    Rule("spdl.source._urls", lazily=("spdl.remote",)),  # when the first URL comes
+    Rule("spdl.source", allows=("spdl._random", *RESUME)),
+    Rule("spdl.source._find", allows=("spdl.source",), lazily=("spdl.remote",)),  # when the first URL comes
     Rule("spdl.remote"),
     # States: text and arithmetic. It knows neither pipelines nor sources.
     Rule("spdl.resume"),
-    Rule(f"{R}._replay", lazily=(P,)),
-    Rule(f"{R}._errors"),
+    Rule(f"{R}._batches", allows=(*RESUME, f"{R}._elastic"), lazily=(P,)),
+    Rule(f"{R}._values"),
     Rule(f"{R}._ranges"),
-    Rule(f"{R}._document", allows=(f"{R}._errors", f"{R}._ranges")),
+    Rule(f"{R}._document", allows=(f"{R}._values", f"{R}._ranges")),
     Rule(f"{R}._elastic", allows=RESUME),
-    Rule(f"{R}._files", allows=(f"{R}._errors",)),
-    Rule(f"{R}._values", allows=(f"{R}._errors",)),
-    Rule(f"{R}._residue", allows=(f"{R}._values",)),
+    Rule(f"{R}._files", allows=(f"{R}._values",)),
     Rule("spdl.io", allows=()),
     Rule("spdl.dataloader", allows=("spdl._processes", "spdl.pipeline", "spdl.source", "spdl.io")),
     Rule("spdl.metrics", allows=(P,)),
@@ -122,9 +120,7 @@ RULES = [
         allows=(
             *(f"{P}.{of}" for of in ("defs", "_info", "_limits", "_records", "_marks", "_asyncio")),
             "spdl._errors",
-            f"{R}._errors",
             f"{R}._values",
-            f"{R}._residue",
             "spdl._random",
             "spdl._processes._remote_failure",
             "spdl._processes._memory",
@@ -191,7 +187,7 @@ RULES = [
     ),
     # These put all of it together; children run whole pipelines.
     *(Rule(f"{P}.{of}", allows=(P, C, "spdl._errors")) for of in ("_build", "_assemble")),
-    Rule(f"{P}._remote", allows=(P, C, "spdl._errors"), lazily=(f"{R}._errors",)),
+    Rule(f"{P}._remote", allows=(P, C, "spdl._errors"), lazily=(f"{R}._values",)),
     # inside child processes: what crosses is below how they are started, and that is below who holds them
     Rule(f"{C}.lib"),
     Rule(f"{C}._memory", allows=(f"{C}.lib",)),
@@ -236,7 +232,7 @@ RULES = [
         ),
     ),
     # inside the loaders: `choosing` knows both kinds of workers, which do not know each other
-    Rule("spdl.dataloader._cache", allows=(P, f"{R}._document", f"{R}._errors")),
+    Rule("spdl.dataloader._cache", allows=(P, f"{R}._document", f"{R}._values")),
     Rule("spdl.dataloader._dataloader", allows=(P, *(f"spdl.dataloader.{name}" for name in LOADER_PARTS))),
     Rule("spdl.dataloader._states", allows=(P, f"{R}._document")),
     Rule("spdl.dataloader._arguments", allows=(P,)),
@@ -250,12 +246,12 @@ RULES = [
     Rule("spdl.dataloader._pytorch_epoch", allows=(TORCH, "spdl.dataloader._pytorch")),
     Rule(TORCH),
     Rule(f"{TORCH}._plan", allows=(f"{TORCH}._arguments", f"{TORCH}._sample_policy", f"{TORCH}.resuming")),
-    Rule(f"{TORCH}.resuming", allows=(f"{TORCH}._fetching", *RESUME, f"{R}._values", f"{R}._residue", f"{R}._elastic")),
+    Rule(f"{TORCH}.resuming", allows=(f"{TORCH}._fetching", *RESUME, f"{R}._elastic")),
     Rule(f"{TORCH}._pinning"),
     Rule(f"{TORCH}._warnings"),
     Rule(f"{TORCH}._epoch_stats", allows=(P,)),
     Rule(f"{TORCH}._fetching", allows=(f"{TORCH}._sample_policy",)),
-    Rule(f"{TORCH}._sample_policy", allows=("spdl._random._splitmix",)),
+    Rule(f"{TORCH}._sample_policy", allows=("spdl._random",)),
     Rule(f"{TORCH}._arguments", allows=(P,)),
     Rule(f"{TORCH}._tolerance", allows=(P, "spdl.dataloader._losses")),
     Rule(f"{TORCH}._inline", allows=TORCH_NEEDS),
@@ -279,7 +275,7 @@ RULES = [
     Rule(f"{IO}._media", allows=(*IO_WORDS, f"{IO}._buffers", f"{IO}._devices")),
     Rule(
         f"{IO}._images",
-        allows=(*IO_WORDS, f"{IO}._buffers", f"{IO}._devices", f"{IO}._media", "spdl._random._splitmix"),
+        allows=(*IO_WORDS, f"{IO}._buffers", f"{IO}._devices", f"{IO}._media", "spdl._random"),
     ),
     Rule(f"{IO}._batch", allows=(*IO_WORDS, f"{IO}._media", f"{IO}._images")),
     Rule(f"{IO}._clips", allows=(*IO_WORDS, f"{IO}._batch", f"{IO}._media", f"{IO}._images")),
@@ -335,15 +331,13 @@ SHARED = {
     ("spdl.dataloader._torch", "spdl._random"): "so are those of samples",
     ("spdl.io", "spdl._random"): "seeds of samples are outputs of the same generator",
     **{
-        (user, module): "what a state looks like, and the error of one that cannot be loaded"
+        (
+            user,
+            module,
+        ): "what a state looks like, what loading one leaves behind, and the error of one that cannot be loaded"
         for user in ("spdl.pipeline", "spdl.source", "spdl.dataloader")
         for module in RESUME
     },
-    ("spdl.dataloader", f"{R}._values"): "states of samplers and datasets inside that of a loader",
-    ("spdl.pipeline", f"{R}._values"): "states of sources inside that of a pipeline",
-    ("spdl.dataloader", f"{R}._residue"): "what loading a state leaves in samplers and datasets",
-    ("spdl.source", f"{R}._residue"): "what loading a state leaves in sources of sources",
-    ("spdl.pipeline", f"{R}._residue"): "what loading a state leaves in sources",
     **{
         (user, f"{R}._elastic"): "a pipeline, or a loader, takes its share of the states of all ranks"
         for user in ("spdl.pipeline", "spdl.dataloader")

@@ -42,8 +42,8 @@ def write_shards(folder: Path, num_samples: int, size: int) -> dict[str, Any]:
 
 def write_index(path: Path, num_files: int) -> dict[str, Any]:
     """The index of shards that are not there: what is measured is to open it."""
-    from spdl.source._shards._tar_build import TarTable, encode_tables
     from spdl.source._stores import StoredFile
+    from spdl.source._tar_build import TarTable, encode_tables
 
     tables = []
     for shard in range(100):

@@ -48,7 +48,7 @@ def server() -> Iterator[ObjectServer]:
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks for which the clips of tests are large."""
     for name, value in {"_START": 4096, "_WHOLE": 8192, "_JUMP": 4096, "_MOST": 65536, "_ALIGNMENT": 64}.items():
-        monkeypatch.setattr(f"spdl.remote._blocks.{name}", value)
+        monkeypatch.setattr(f"spdl.remote._object.{name}", value)
 
 
 def _store(server: Any, **arguments: Any) -> RemoteStore:
@@ -317,7 +317,7 @@ def test_large_video_is_read_in_parts(server: ObjectServer) -> None:
 def test_blocks_grow_where_the_reader_reads_on(server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """At several places at a time, and begin small where it jumps to."""
     for name, value in {"_START": 100, "_WHOLE": 100, "_JUMP": 10, "_MOST": 40, "_ALIGNMENT": 5}.items():
-        monkeypatch.setattr(f"spdl.remote._blocks.{name}", value)
+        monkeypatch.setattr(f"spdl.remote._object.{name}", value)
     data = server.objects["bucket/x"] = bytes(range(256)) * 4
     blocks: Any = RemoteObject(_store(server), "x").__spdl_open__()
     assert (str(blocks), blocks.__spdl_size__) == ("s3://bucket/x", 1024)

@@ -29,9 +29,9 @@ from spdl.remote import (
     RemoteStore,
     RemoteThrottledError,
 )
-from spdl.remote._attempts import Attempts
+from spdl.remote._library import parse_retry_after
 from spdl.remote._object import _store_at
-from spdl.remote._retry_after import parse_retry_after
+from spdl.remote._requests import Attempts
 from spdl.source import JsonLines, ParquetRows, ShardStream, TarIndex
 from tests.support.object_server import ObjectServer
 

@@ -17,7 +17,7 @@ from spdl.remote import (
     RemoteTimeoutError,
     RemoteUnavailableError,
 )
-from spdl.remote._attempts import Attempts
+from spdl.remote._requests import Attempts
 from tests.support.object_server import Fault, FaultProxy, ObjectServer, Request, etag_of
 
 from .conftest import S3_OPTIONS

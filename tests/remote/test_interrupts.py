@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from spdl.remote import RemoteTimeoutError, RemoteUnavailableError
-from spdl.remote._interruptible import Interruptible
+from spdl.remote._requests import Interruptible
 from tests.support.child import run_child
 
 
@@ -42,7 +42,7 @@ def test_requests_are_made_where_no_thread_can_be_started() -> None:
     run_child("""
         import threading
         from spdl.remote import RemoteTimeoutError
-        from spdl.remote._interruptible import Interruptible
+        from spdl.remote._requests import Interruptible
 
         def request(limit):
             if limit == 1.0:

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl._random import ItemPart, ItemPosition, StageSeeds
-from spdl._random._seeds import ItemPlace
+from spdl._random import ItemPart, ItemPlace, ItemPosition, StageSeeds
 from tests.strategies.profiles import cases
 
 POSITIONS = st.builds(ItemPosition, st.integers(0, 5), st.integers(0, 2**62), st.integers(0, 3), st.none())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spdl.source._braces import expand_braces
+from spdl.source._find import expand_braces
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from spdl.resume import ResumeError
 from spdl.source import DistributedKeyedSampler, KeyedMix, KeyedPermutation, SizedIterableWithShuffle
-from spdl.source._keyed_mix import MixedPosition
+from spdl.source._mixture import MixedPosition
 from tests.strategies.profiles import cases
 
 

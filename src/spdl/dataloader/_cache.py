@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from spdl.pipeline import cache_iterator
 from spdl.resume._document import decode, encode
-from spdl.resume._errors import ResumeError
+from spdl.resume._values import ResumeError
 
 T = TypeVar("T")
 

@@ -24,8 +24,7 @@ from ._torch._fetching import DrawnSeed
 from ._torch._plan import Plan, Run
 from ._torch._thread_bound import find_bound
 from ._torch._warnings import thread_bound, too_many_workers
-from ._torch.resuming._progress import Progress
-from ._torch.resuming._stateful import is_stateful
+from ._torch.resuming._progress import Progress, is_stateful
 
 if TYPE_CHECKING:
     import torch

@@ -5,6 +5,8 @@ not installed: ``pip install 'spdl-native[remote]'``.
 """
 
 from ._cache import DiskCache as DiskCache
+from ._client import Located as Located
+from ._client import ObjectInfo as ObjectInfo
 from ._errors import RemoteChangedError as RemoteChangedError
 from ._errors import RemoteDeniedError as RemoteDeniedError
 from ._errors import RemoteError as RemoteError
@@ -15,8 +17,6 @@ from ._errors import RemoteRangeError as RemoteRangeError
 from ._errors import RemoteThrottledError as RemoteThrottledError
 from ._errors import RemoteTimeoutError as RemoteTimeoutError
 from ._errors import RemoteUnavailableError as RemoteUnavailableError
-from ._located import Located as Located
-from ._located import ObjectInfo as ObjectInfo
 from ._object import RemoteObject as RemoteObject
 from ._store import RemoteStore as RemoteStore
 

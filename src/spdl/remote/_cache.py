@@ -1,20 +1,22 @@
 """``DiskCache``: keeps data read from stores on a local disk, for all processes of a machine."""
 
 import hashlib
+import json
 import logging
 import os
+import re
 import struct
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from spdl._numbers import int_or_none
 from spdl._reports import log
 
-from ._located import ObjectInfo
-from ._records import as_listing, listing_name, parse_listing, updated
-from ._sizes import as_num_bytes
+from ._client import ObjectInfo
 from ._space import Space, foreign_name
 
 if TYPE_CHECKING:
@@ -367,3 +369,60 @@ def _head_of(store: str, version: ObjectInfo, block: int) -> bytes:
     text = f"{store}\0{version.path}\0{block}\0{version.size}\0{version.etag}".encode("utf-8", "surrogateescape")
     head = _HEAD.pack(_MAGIC, len(text)) + text
     return head.ljust(-(-(len(head) + _CHECKSUM.size) // _ALIGNMENT) * _ALIGNMENT - _CHECKSUM.size, b"\0")
+
+
+_UNITS = {"": 1, "B": 1}
+_UNITS |= {f"{prefix}B": 1000**power for power, prefix in enumerate(("k", "M", "G", "T", "P"), 1)}
+_UNITS |= {f"{prefix}iB": 1024**power for power, prefix in enumerate(("K", "M", "G", "T", "P"), 1)}
+_LOWER = {unit.lower(): factor for unit, factor in _UNITS.items()}
+
+
+def as_num_bytes(name: str, size: int | str) -> int:
+    """A positive number of bytes. Units are those of SI (``GB``: 1000**3) and of IEC (``GiB``: 1024**3).
+
+    Raises:
+        TypeError: It is neither an integer nor text.
+        ValueError: The text is not a number with a unit, or the number is less than 1.
+    """
+    given = size if isinstance(size, str) else int_or_none(size)
+    if given is None:
+        raise TypeError(f"{name} must be a number of bytes or text such as '200GiB', got {size!r}")
+    if isinstance(given, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", given)
+        factor = None if match is None else _LOWER.get(match[2].lower())
+        if match is None or factor is None:
+            raise ValueError(f"{name} must be a number with a unit such as '200GiB' or '500MB', got {size!r}")
+        number = int(Fraction(match[1]) * factor)
+    else:
+        number = given
+    if number < 1:
+        raise ValueError(f"{name} must be >= 1 byte, got {size!r}")
+    return number
+
+
+# Of a name that no object has.
+_MARK = "\0list\0"
+
+
+def listing_name(folder: str) -> str:
+    """The name in the cache of the list of a folder."""
+    return _MARK + folder.strip("/")
+
+
+def as_listing(found: Iterable[ObjectInfo]) -> bytes:
+    """A list of objects as bytes."""
+    rows = [[info.path, info.size, info.etag] for info in found]
+    return zlib.compress(json.dumps(rows, separators=(",", ":")).encode(), 1)
+
+
+def parse_listing(data: bytes) -> list[ObjectInfo] | None:
+    """The objects of a list; ``None``: it is none."""
+    try:
+        return [ObjectInfo(str(path), int(size), etag) for path, size, etag in json.loads(zlib.decompress(data))]
+    except (zlib.error, ValueError, TypeError):
+        return None
+
+
+def updated(found: list[ObjectInfo], info: ObjectInfo) -> list[ObjectInfo]:
+    """A list with an object that was written."""
+    return sorted([*(each for each in found if each.path != info.path), info], key=lambda each: each.path)

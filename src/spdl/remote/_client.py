@@ -1,14 +1,70 @@
-"""The interface between a store and a library that sends requests to servers."""
+"""The interface between a store and a library that sends requests to servers; objects, and parts of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from ._errors import RemoteError
-from ._located import ObjectInfo
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+
+class Part(Protocol):
+    """Any object with the attributes of ``Located``."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def length(self) -> int | None: ...
+    @property
+    def etag(self) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A part of an object in a store. ``RemoteStore.read`` takes it; an index of shards gives it.
+
+    Attributes:
+        path: Path of the object, relative to the root of its store.
+        offset: Position of the first byte.
+        length: Number of bytes. ``None``: up to the end.
+        etag: Version for which the index was made. Reading another version raises ``RemoteChangedError``. ``None``:
+            any.
+    """
+
+    path: str
+    offset: int = 0
+    length: int | None = None
+    etag: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the range.
+
+        Raises:
+            ValueError: ``offset`` or ``length`` is negative.
+        """
+        if self.offset < 0:
+            raise ValueError(f"offset must be >= 0, got {self.offset}")
+        if self.length is not None and self.length < 0:
+            raise ValueError(f"length must be >= 0 or None, got {self.length}")
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """What a store says about an object.
+
+    Attributes:
+        path: Path, relative to the root of the store.
+        size: Number of bytes.
+        etag: Version. ``None``: the store has none.
+    """
+
+    path: str
+    size: int
+    etag: str | None = None
 
 
 class NotModified(Exception):

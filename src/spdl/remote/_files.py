@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from spdl._addresses import local_path, url_of
 
-from ._client import Fetched, NotModified
+from ._client import Fetched, NotModified, ObjectInfo
 from ._errors import RemoteChangedError, RemoteDeniedError, RemoteError, RemoteNotFoundError, RemoteRangeError
-from ._located import ObjectInfo
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

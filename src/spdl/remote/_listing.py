@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote, urlencode
 from spdl._addresses import is_plain, redacted
 from spdl._reports import log
 
-from ._located import ObjectInfo
+from ._client import ObjectInfo
 
 _LG = logging.getLogger("spdl.remote")
 _VALID = timedelta(minutes=10)

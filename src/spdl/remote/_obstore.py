@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl._addresses import is_plain, redacted, url_of
 
-from ._client import Fetched, NotModified
+from ._client import Fetched, NotModified, ObjectInfo
 from ._errors import (
     RemoteChangedError,
     RemoteError,
@@ -15,12 +15,8 @@ from ._errors import (
     RemoteThrottledError,
     RemoteUnavailableError,
 )
-from ._library import load_obstore
+from ._library import ADVICE, ask_retry_after, divide_options, kind_of, load_obstore, raise_unless_failure, short
 from ._listing import ask_for_names, filtered, report_unnamed, server_of
-from ._located import ObjectInfo
-from ._obstore_errors import ADVICE, kind_of, raise_unless_failure, short
-from ._options import divide_options
-from ._retry_after import ask_retry_after
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

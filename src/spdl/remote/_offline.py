@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 from spdl._addresses import redacted, url_of
 
-from ._client import Fetched, NotModified
+from ._client import Fetched, NotModified, ObjectInfo
 from ._errors import RemoteChangedError, RemoteError, RemoteOfflineError
-from ._located import ObjectInfo
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

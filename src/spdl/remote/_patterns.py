@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from ._located import ObjectInfo
+from ._client import ObjectInfo
 
 _SPECIAL = re.compile(r"[*?\[]")
 # A special character that stands for itself, as glob.escape writes it.

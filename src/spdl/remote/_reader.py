@@ -4,9 +4,8 @@ import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ._client import Client
+from ._client import Client, Located, ObjectInfo
 from ._errors import RemoteChangedError, RemoteError, RemoteUnavailableError
-from ._located import Located, ObjectInfo
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -9,21 +9,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from spdl._addresses import redacted, root_of, url_of
 from spdl._numbers import as_positive_int, as_seconds
 
-from ._attempts import Attempts
-from ._client import Client, NotModified
+from ._client import Client, Located, NotModified, ObjectInfo, Part
 from ._errors import RemoteChangedError, RemoteError, RemoteRangeError
 from ._files import FileClient
 from ._fsspec import FsspecClient
-from ._interruptible import Interruptible
-from ._library import import_obstore
-from ._located import Located, ObjectInfo, Part
+from ._library import divide_options, import_obstore
 from ._obstore import ObstoreClient
 from ._offline import OfflineClient
-from ._options import divide_options
 from ._patterns import compile_pattern, fixed_prefix, matching
-from ._ranges import coalesce
 from ._reader import open_reader, open_stream, read_whole
-from ._requests import PART, Requests
+from ._requests import PART, Attempts, Interruptible, Requests, coalesce
 
 if TYPE_CHECKING:
     import io

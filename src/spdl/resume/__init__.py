@@ -11,10 +11,9 @@ from spdl._names import lazy_names
 __all__, __getattr__, __dir__ = lazy_names(
     globals(),
     {
-        "._errors": "ResumeError",
+        "._batches": "replay skip",
+        "._elastic": "gather",
         "._files": "load save",
-        "._gather": "gather",
-        "._replay": "replay",
-        "._skip": "skip",
+        "._values": "ResumeError",
     },
 )

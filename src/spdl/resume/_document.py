@@ -16,8 +16,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ._errors import ResumeError
 from ._ranges import RangeChain, Ranges
+from ._values import ResumeError
 
 #: The version of the documents written here. Others are refused.
 VERSION: Final = 1

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ._errors import ResumeError
+from ._values import ResumeError
 
 _FORMAT: Final = "spdl.resume"
 _VERSION: Final = 1

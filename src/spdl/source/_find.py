@@ -1,6 +1,7 @@
 """Find the files that addresses stand for: a name, a folder, or a pattern with braces and wildcards.
 
 A name is tried literally before it is expanded, and so is the beginning of a pattern. A path object is never expanded.
+The store of ``spdl.remote`` that has them is found here too, and imported when the first URL comes.
 """
 
 from __future__ import annotations
@@ -8,17 +9,121 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final
 
 from spdl._addresses import Address, parse_address, redacted, url_of
 
-from ._braces import expand_braces
 from ._stores import LocalFiles, RangeStore, StoredFile, StoreFolders, as_stored
-from ._urls import exists, store_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from spdl.remote import RemoteStore
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?")
+
+
+def expand_braces(pattern: str) -> list[str]:
+    """Return the names that a pattern with braces stands for, in order.
+
+    ``{000..012}`` counts, with as many digits as written; ``{0..8..2}`` counts in steps; ``{train,val}`` lists
+    alternatives. Several braces give all combinations. Braces with other contents stay unchanged.
+    """
+    parts: list[list[str]] = []
+    place = 0
+    for match in _BRACES.finditer(pattern):
+        parts += [[pattern[place : match.start()]], list(_choices(match[0], match[1]))]
+        place = match.end()
+    parts.append([pattern[place:]])
+    return ["".join(chosen) for chosen in product(*parts)]
+
+
+def _choices(whole: str, inside: str) -> Iterator[str]:
+    counted = _RANGE.fullmatch(inside)
+    if counted is None:
+        yield from inside.split(",") if "," in inside else [whole]
+        return
+    first, last = int(counted[1]), int(counted[2])
+    step = abs(int(counted[3] or 1)) or 1
+    is_padded = any(len(text.lstrip("-")) > 1 and text.lstrip("-")[0] == "0" for text in (counted[1], counted[2]))
+    width = max(len(counted[1]), len(counted[2])) if is_padded else 0
+    numbers = range(first, last + 1, step) if first <= last else range(first, last - 1, -step)
+    for number in numbers:
+        yield f"{number:0{width}}"
+
+
+#: Limit for a question that need not be answered, in seconds.
+_PATIENCE: Final = 10.0
+
+
+def place_of(names: Iterable[str | os.PathLike[str]]) -> tuple[RemoteStore | None, list[Address]]:
+    """The store that has all of these, without options, and their addresses. No store: they are local files.
+
+    Raises:
+        RemotePackageError: The package for it is not installed.
+        ValueError: They are not all in one bucket, on one host, or local.
+    """
+    addresses = [parse_address(name) for name in names]
+    roots = dict.fromkeys(address.root for address in addresses)
+    if len(roots) > 1:
+        raise ValueError(
+            "all names must be in one bucket or on one host, got "
+            + ", ".join(repr(redacted(root) or "local files") for root in roots)
+        )
+    root = next(iter(roots), "")
+    if not root:
+        return None, addresses
+    exact: dict[str, str] = {}
+    for place, (_, path, url, is_literal) in enumerate(addresses):
+        if url is not None:
+            number = 1
+            while exact.get(path, url) != url:  # URLs that differ in their queries
+                number += 1
+                path = f"{addresses[place].path}?{number}"
+            exact[path] = url
+            addresses[place] = Address(root, path, url, is_literal)
+    return store_at(root, exact), addresses
+
+
+def store_at(root: str, exact: dict[str, str] | None = None) -> RemoteStore:
+    """The store of a bucket or host, without options.
+
+    Args:
+        exact: Paths that are requested by a given URL.
+    """
+    from spdl.remote import RemoteObject
+
+    store = RemoteObject._store_of(Address(root, ""))
+    return store._with_exact(exact) if exact else store
+
+
+def exists(root: str, path: str) -> bool:
+    """Whether a store certainly has an object with this name. Asks once."""
+    from spdl.remote import RemoteError, RemoteStore
+
+    try:
+        RemoteStore(root, attempts=1, timeout=_PATIENCE).head(path)
+    except RemoteError:
+        return False
+    return True
+
+
+def open_stream(address: Address) -> Any:
+    """Open a file or object that is read from start to end.
+
+    Raises:
+        OSError: It is a local file and cannot be opened.
+        spdl.remote.RemoteError: It is an object and cannot be read.
+    """
+    if not address.root:
+        return open(address.path, "rb")  # the reader closes it
+    from spdl.remote import RemoteObject
+
+    return RemoteObject._at(address)._open_stream()
+
 
 #: The files of a folder of shards.
 SHARDS: Final = ("*.tar",)

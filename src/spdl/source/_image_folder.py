@@ -10,8 +10,8 @@ from typing import Final, Generic, TypeVar, overload
 
 from spdl._addresses import redacted
 
+from ._find import place_of
 from ._stores import RangeStore
-from ._urls import place_of
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from zlib import crc32
 
-from ._errors import ShardError
+from ._stores import ShardError
 
 _MAGIC: Final = b"SPDLIDX\n"
 _VERSION: Final = 1

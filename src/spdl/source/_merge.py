@@ -12,9 +12,9 @@ from itertools import accumulate, islice
 from operator import length_hint
 from typing import Any, Generic, TypeVar
 
-from spdl.resume._errors import ResumeError
+from spdl._numbers import as_int
+from spdl.resume._values import ResumeError
 
-from ._arguments import as_int
 from ._states import Counted, go_on, is_stateful, make_state, read_state
 
 T = TypeVar("T")

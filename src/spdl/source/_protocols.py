@@ -1,7 +1,11 @@
-"""Protocols of sources: the methods that pipelines and loaders look for."""
+"""The methods that pipelines and loaders look for in sources, and the base class of tables."""
 
-from collections.abc import Iterator
-from typing import Protocol, TypeVar, runtime_checkable
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from operator import index as as_index
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -37,3 +41,38 @@ class SizedIterableWithShuffle(Protocol[T_co]):
     def shuffle(self, seed: int) -> None:
         """Change the order of the iterations that follow. Called with the keyword: ``shuffle(seed=0)``."""
         ...
+
+
+T = TypeVar("T")
+
+
+class Rows(Sequence[T]):
+    """Rows by number, in shards, as a sequence that ``ShardOrder`` accepts."""
+
+    #: The number of the first row of each shard, and the total number of rows.
+    _firsts: list[int]
+
+    @abstractmethod
+    def _row(self, number: int) -> T:
+        """Read a row; the number is in range."""
+
+    def _rows(self, numbers: range) -> list[T]:
+        """Read several rows; the numbers are in range."""
+        return [self._row(number) for number in numbers]
+
+    def locate(self, number: int) -> int:
+        """The item that ``ShardOrder`` yields for a row: its number."""
+        return number
+
+    def __len__(self) -> int:
+        return self._firsts[-1]
+
+    def __getitem__(self, number: Any) -> Any:
+        """Read the row of a number; for a slice, a list of rows."""
+        if isinstance(number, slice):
+            return self._rows(range(len(self))[number])
+        given = as_index(number)
+        row = given + len(self) if given < 0 else given
+        if not 0 <= row < len(self):
+            raise IndexError(f"row {given} is out of range for {len(self)} rows")
+        return self._row(row)

@@ -1,17 +1,64 @@
-"""``Sampler``: the base class of samplers. All ranks share one order; each rank gets every ``world_size``-th item."""
+"""Base classes of samplers and streams: all ranks share one order; each rank gets every ``world_size``-th item."""
 
 from __future__ import annotations
 
 import operator
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Generic, SupportsIndex, TypeVar, overload
 
-from spdl.resume._errors import ResumeError
+from spdl._numbers import as_int
+from spdl.resume._values import ResumeError
 
-from ._arguments import as_int
-from ._share import share_of
 from ._states import Counted, make_state, read_count, read_integers, read_state
+
+
+def check_size(n: object) -> int:
+    """Get the number of items of a dataset.
+
+    Raises:
+        TypeError: The value is not an integer.
+        ValueError: The number is not positive.
+    """
+    size = as_int("n", n)
+    if size <= 0:
+        raise ValueError(f"n, the number of items, must be > 0, got {size}")
+    return size
+
+
+def share_of(total: int, rank: object, world_size: object, drop_last_round: bool, what: str = "items") -> range:
+    """Get the positions of ``rank``: every ``world_size``-th, from its own number on.
+
+    Args:
+        total: Number of positions of all ranks together.
+        rank: Rank of this process.
+        world_size: Number of ranks.
+        drop_last_round: Drop the remainder, so that all ranks get the same number.
+        what: Name of the items, for the message.
+
+    Returns:
+        ``range(rank, stop, world_size)``. ``stop`` is ``total``, or less if the remainder is dropped.
+
+    Raises:
+        TypeError: An argument is not an integer.
+        ValueError: ``world_size`` is not positive, ``rank`` is not below it, or dropping would leave nothing.
+    """
+    size = as_int("world_size", world_size)
+    if size <= 0:
+        raise ValueError(f"world_size must be > 0, got {size}")
+    own = as_int("rank", rank)
+    if not 0 <= own < size:
+        raise ValueError(f"rank must be in range [0, {size}), got {own}")
+    if drop_last_round:
+        if total < size:
+            raise ValueError(
+                f"world_size must be <= the number of {what}, got {size} for {total} {what}: a round of all ranks "
+                "would not be full. With ddp_drop_last_distributed_round=False some ranks get nothing instead"
+            )
+        total -= total % size
+    return range(own, total, size)
+
 
 T = TypeVar("T")
 
@@ -238,3 +285,94 @@ def _checked(position: SupportsIndex, length: int, what: str) -> int:
     if not 0 <= number < length:
         raise IndexError(f"position {operator.index(position)} is out of range for {length} {what}")
     return number
+
+
+class StreamShare:
+    """Base class of sources without positions, whose parts (such as archives) are distributed over the ranks.
+
+    Args:
+        total: Number of parts to distribute.
+        what: Name of the parts, for messages.
+        rank: Rank of this process.
+        world_size: Number of ranks.
+        num_samples: Number of samples per rank and epoch, so that all ranks make equal steps; ``None``: all.
+
+    Raises:
+        TypeError: A number is not an integer.
+        ValueError: ``num_samples`` or ``world_size`` is not positive, or ``rank`` is not in ``[0, world_size)``.
+    """
+
+    def __init__(self, total: int, what: str, rank: int, world_size: int, num_samples: int | None) -> None:
+        share = share_of(total, rank, world_size, False, what)
+        self._rank, self._world = share.start, share.step
+        self._num_samples = None if num_samples is None else as_int("num_samples", num_samples)
+        if self._num_samples is not None and self._num_samples < 1:
+            raise ValueError(f"num_samples must be >= 1, or None for all, got {self._num_samples}")
+
+    @property
+    def rank(self) -> int:
+        """The rank whose samples these are."""
+        return self._rank
+
+    @property
+    def world_size(self) -> int:
+        """The number of ranks."""
+        return self._world
+
+    @property
+    def num_samples(self) -> int | None:
+        """The number of samples per rank and epoch; ``None``: all."""
+        return self._num_samples
+
+
+class DistributedDeterministicSampler(Sampler[int]):
+    """The indices ``0 .. n - 1`` in ascending order; each rank gets every ``world_size``-th index.
+
+    .. code-block:: python
+
+        assert list(DistributedDeterministicSampler(8, rank=1, world_size=4)) == [1, 5]
+
+    Every iteration yields ``range(rank, total, world_size)``. No two ranks get the same index; together they get all.
+    It can be indexed (``sampler[position]``), and has a state.
+
+    Args:
+        n: Number of items in the dataset.
+        rank: Rank of this process: ``torch.distributed.get_rank()``.
+        world_size: Number of ranks: ``torch.distributed.get_world_size()``.
+        ddp_drop_last_distributed_round: Drop the remainder, so that all ranks make the same number of steps; a
+            ``UserWarning`` says how many items are dropped, because these are never loaded in any epoch. ``False``:
+            nothing is dropped, and some ranks get one index more than others.
+
+    Raises:
+        TypeError: An argument is not an integer.
+        ValueError: ``n`` or ``world_size`` is not positive, ``rank`` is outside of ``[0, world_size)``, or there are
+            fewer items than ranks and the last round is dropped.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        /,
+        *,
+        rank: int,
+        world_size: int,
+        ddp_drop_last_distributed_round: bool = True,
+    ) -> None:
+        size = check_size(n)
+        super().__init__(size, rank, world_size, ddp_drop_last_distributed_round)
+        if self._share.stop < size:
+            warnings.warn(
+                f"{size} items do not divide among {self._share.step} ranks: the last {size - self._share.stop} are "
+                "never loaded. With ddp_drop_last_distributed_round=False they are, and some ranks get one item more",
+                stacklevel=2,
+            )
+
+    def _items_at(self, positions: range) -> Iterator[int]:
+        return iter(positions)
+
+    def _item_at(self, position: int) -> int:
+        return position
+
+    def __repr__(self) -> str:
+        share = self._share
+        return f"{type(self).__name__}(rank={share.start}, world_size={share.step}, total={share.stop})"

@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from spdl.resume._errors import ResumeError
+from spdl._numbers import as_int
+from spdl.resume._values import ResumeError
 
-from ._arguments import as_int
 from ._states import go_on, is_stateful, make_state, read_count, read_integers, read_state
 
 T = TypeVar("T")

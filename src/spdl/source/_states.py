@@ -8,8 +8,7 @@ from itertools import compress, islice
 from operator import length_hint
 from typing import Any, Final, Generic, TypeVar
 
-from spdl.resume._errors import ResumeError
-from spdl.resume._residue import Residue
+from spdl.resume._values import Residue, ResumeError
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""``RangeStore``, the protocol of stores whose objects are read by ranges; and local files as such a store."""
+"""``RangeStore``, the protocol of stores read by ranges; local files as such a store; and the errors of shards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,35 @@ from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from spdl._addresses import redacted
 
-from ._errors import StaleIndexError
+
+def _rebuild(cls: type[ShardError], args: tuple[Any, ...], shard: str, offset: int | None) -> ShardError:
+    return cls(*args, shard=shard, offset=offset)
+
+
+class ShardError(RuntimeError):
+    """A shard, or an index of shards, is damaged, truncated, or not of the expected format.
+
+    Attributes:
+        shard: Path of the shard, or of the index.
+        offset: Position of the fault, in bytes; ``None`` if unknown.
+    """
+
+    def __init__(self, message: str, *, shard: str, offset: int | None = None) -> None:
+        super().__init__(message)
+        self.shard = shard
+        self.offset = offset
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.args, self.shard, self.offset)
+
+
+class CompressedShardError(ShardError, ValueError):
+    """A shard is compressed as a whole, so its samples cannot be read individually."""
+
+
+class StaleIndexError(ShardError):
+    """The shards have changed since they were indexed."""
+
 
 #: Number of local files that each :class:`LocalFiles` keeps open between reads.
 _MAX_OPEN: Final = 64

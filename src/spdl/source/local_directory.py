@@ -5,7 +5,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from ._arguments import as_int
+from spdl._numbers import as_int
 
 __all__ = ["LocalDirectory"]
 

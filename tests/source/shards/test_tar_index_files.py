@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from spdl.source import ShardError, StaleIndexError, TarIndex
 from spdl.source._index_file import decode_index, encode_index
-from spdl.source._shards._tar_build import KIND
+from spdl.source._tar_build import KIND
 from tests.strategies.profiles import cases
 from tests.support.shards import MemoryStore, tar_of, write_shards
 

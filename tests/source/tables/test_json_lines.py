@@ -17,9 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl.pipeline import PipelineBuilder
-from spdl.source import CompressedShardError, JsonLines, ShardError, ShardOrder
+from spdl.source import CompressedShardError, JsonLines, ShardError, ShardOrder, _json_lines
 from spdl.source._index_file import as_column, decode_index, encode_index
-from spdl.source._tables import _json_lines
 from tests.strategies.profiles import cases
 from tests.support.shards import MemoryStore
 

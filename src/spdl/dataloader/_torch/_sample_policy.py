@@ -14,7 +14,7 @@ from operator import index as as_int
 from typing import Any, Final, Protocol
 
 from spdl._failure_log import log_failed
-from spdl._random._splitmix import absorb, words_of
+from spdl._random import absorb, words_of
 from spdl._reports import add_note, note_attempts, shown
 
 _LOG = logging.getLogger("spdl.dataloader")

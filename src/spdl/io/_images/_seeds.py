@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import SupportsIndex
 
 from spdl._numbers import as_int
-from spdl._random._splitmix import MASK, STEP, absorb, mix, words_of
+from spdl._random import MASK, STEP, absorb, mix, words_of
 
 
 def sample_seeds(seed: SupportsIndex, epoch: SupportsIndex, indices: Iterable[SupportsIndex]) -> list[int]:

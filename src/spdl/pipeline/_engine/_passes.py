@@ -26,7 +26,7 @@ from ._exclusion import Exclusion, Keys
 from ._source_state import Snapshot, Snapshots, SourceState
 
 if TYPE_CHECKING:
-    from spdl._random._seeds import ItemPlace
+    from spdl._random import ItemPlace
 
     from ._core import Core
     from ._counters import Counters

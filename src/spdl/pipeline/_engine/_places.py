@@ -13,7 +13,7 @@ from spdl._random import ItemPart
 from ._origin import Part, SourcePosition, roots_of
 
 if TYPE_CHECKING:
-    from spdl._random._seeds import ItemPlace
+    from spdl._random import ItemPlace
 
     from ._failures import FailureRecord
     from ._origin import Ledger, Origin, Root

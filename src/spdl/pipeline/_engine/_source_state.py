@@ -15,9 +15,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from spdl._reports import name_of
-from spdl.resume._errors import ResumeError
-from spdl.resume._residue import Residue
-from spdl.resume._values import pack, unpack
+from spdl.resume._values import Residue, ResumeError, pack, unpack
 
 if TYPE_CHECKING:
     from ._origin import Positions

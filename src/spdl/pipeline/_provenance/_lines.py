@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from spdl._random import ItemPart, ItemPosition
 
 if TYPE_CHECKING:
-    from spdl._random._seeds import ItemPlace
+    from spdl._random import ItemPlace
 
 VERSION: Final = 2
 

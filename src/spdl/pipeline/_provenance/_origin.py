@@ -9,7 +9,7 @@ from spdl._random import ItemPart, ItemPosition
 from spdl.pipeline._observe._stats import ItemFailure
 
 if TYPE_CHECKING:
-    from spdl._random._seeds import ItemPlace
+    from spdl._random import ItemPlace
     from spdl.pipeline._engine._engine import Engine
 
 

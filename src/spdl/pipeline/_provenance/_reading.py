@@ -6,12 +6,12 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spdl.resume._errors import ResumeError
+from spdl.resume._values import ResumeError
 
 from ._lines import VERSION, read_place
 
 if TYPE_CHECKING:
-    from spdl._random._seeds import ItemPlace
+    from spdl._random import ItemPlace
 
 
 class LoggedBatch(NamedTuple):

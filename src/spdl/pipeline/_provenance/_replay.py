@@ -36,13 +36,13 @@ from spdl.pipeline.defs import (
     split_regions,
 )
 from spdl.resume._document import describe_difference
-from spdl.resume._errors import ResumeError
+from spdl.resume._values import ResumeError
 
 from ._log import fingerprint_for_log
 from ._reading import LoggedBatch
 
 if TYPE_CHECKING:
-    from spdl._random._seeds import ItemPlace
+    from spdl._random import ItemPlace
 
 _EXHAUSTED: Final = object()
 

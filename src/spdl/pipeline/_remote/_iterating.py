@@ -168,7 +168,7 @@ class ResumableWorker(Worker[T]):
         if not isinstance(answer, RemoteFailure):
             return answer
         if answer.type_name == "ResumeError":
-            from spdl.resume._errors import ResumeError  # imported late: rarely needed
+            from spdl.resume._values import ResumeError  # imported late: rarely needed
 
             raise ResumeError(answer.message)
         raise answer.as_error("The pipeline in the subprocess has no such state")

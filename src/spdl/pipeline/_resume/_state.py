@@ -13,8 +13,8 @@ from spdl.pipeline._engine._source_state import snapshot_before
 from spdl.pipeline._engine._stages._aggregate import AggregateStage
 from spdl.pipeline._engine._stages._source import SourceNode
 from spdl.resume._document import decode, describe_difference, encode
-from spdl.resume._errors import ResumeError
 from spdl.resume._ranges import RangeChain, Ranges, numbers_to_json
+from spdl.resume._values import ResumeError
 
 from ._fingerprint import fingerprint_of
 from ._sources import SourceFacts, prepare_source

@@ -20,8 +20,7 @@ from spdl.dataloader._torch._plan import Plan, Run
 from spdl.dataloader._torch._thread_bound import Bound, find_bound
 from spdl.dataloader._torch.processes._processes import ProcessRun
 from spdl.dataloader._torch.processes._starting import Starting
-from spdl.dataloader._torch.resuming._progress import Progress
-from spdl.dataloader._torch.resuming._stateful import is_stateful
+from spdl.dataloader._torch.resuming._progress import Progress, is_stateful
 from spdl.dataloader._torch.threads._pieces import Outcome
 from spdl.dataloader._torch.threads._threads import ThreadRun
 from spdl.pipeline import PipelineStateError, WorkerDiedError

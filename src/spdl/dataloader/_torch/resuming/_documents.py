@@ -9,14 +9,12 @@ from typing import Any, NamedTuple, Protocol
 
 from spdl._numbers import int_or_none
 from spdl.resume._document import decode, describe_difference, encode
-from spdl.resume._errors import ResumeError
 from spdl.resume._ranges import RangeChain
-from spdl.resume._values import unpack
+from spdl.resume._values import ResumeError, unpack
 
 from ._indices import checksum, is_plain
-from ._progress import Before, Mark, Progress, Recorded, StateError, StreamStart
+from ._progress import Before, Mark, Progress, Recorded, StateError, StreamStart, start_of
 from ._random import CapturedStates, Generators, check_states, from_text
-from ._stateful import start_of
 
 _KIND = "loader"
 

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, repeat
 from typing import Any, Final, NamedTuple
 
-from spdl.resume._errors import ResumeError
+from spdl.resume._values import ResumeError
 
-from ._progress import Progress, Recorded
+from ._progress import Progress, Recorded, Stater, end_of, finish, load_passing, load_state, start_of
 from ._random import Arrival
-from ._stateful import Stater, end_of, finish, load_passing, load_state, start_of
 
 _END: Final = object()
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Final
 
-from spdl.resume._errors import ResumeError
+from spdl.resume._values import ResumeError
 
 
 class CapturedStates:

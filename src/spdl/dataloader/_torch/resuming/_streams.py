@@ -7,11 +7,10 @@ from functools import partial
 from typing import Any, Literal
 
 from spdl.dataloader._torch._fetching import IterableFetcher
-from spdl.resume._residue import Residue
+from spdl.resume._values import Residue
 
-from ._progress import Recorded, StreamStart
+from ._progress import Recorded, Stater, StreamStart, end_of, finish, is_stateful, load_state, start_of
 from ._random import depends_on_global, global_kept
-from ._stateful import Stater, end_of, finish, is_stateful, load_state, start_of
 
 #: Where a dataset is loaded. A worker process has random generators of its own; elsewhere, the loader sets torch's.
 Place = Literal["inline", "thread", "process"]

@@ -15,8 +15,7 @@ from typing import Any
 
 from spdl.dataloader._torch._fetching import draw_base_seed
 from spdl.dataloader._torch._plan import Plan
-from spdl.dataloader._torch.resuming._progress import Progress
-from spdl.dataloader._torch.resuming._stateful import is_stateful
+from spdl.dataloader._torch.resuming._progress import Progress, is_stateful
 from spdl.dataloader._torch.resuming._streams import DatasetStates, Stream
 from spdl.pipeline import AsyncQueue, Pipeline, PipelineBuilder, WorkerTimeoutError
 from spdl.pipeline._observer import Observer

@@ -20,7 +20,7 @@ from spdl.pipeline._engine._thread import new_wake_up
 from ._workers import Descent, FailedItem, Report, StageCounts, Then
 
 if TYPE_CHECKING:
-    from spdl._random._seeds import ItemPlace
+    from spdl._random import ItemPlace
     from spdl.pipeline._engine._channel import Entry
     from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._failures import Failure

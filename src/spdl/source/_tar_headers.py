@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from spdl.source._errors import CompressedShardError, ShardError
-from spdl.source._sniff import compression_of, describe_beginning
+from spdl.source._compressed import compression_of, describe_beginning
+from spdl.source._stores import CompressedShardError, ShardError
 
 BLOCK: Final = 512
 #: Maximum size of an extension header, which has the name or attributes of one file. A larger one is damaged, or meant

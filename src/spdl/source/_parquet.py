@@ -10,14 +10,12 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from zlib import crc32
 
-from spdl.source._arguments import as_int
-from spdl.source._braces import expand_braces
-from spdl.source._errors import ShardError
-from spdl.source._find import find_files, is_folder
-from spdl.source._urls import place_of
+from spdl._numbers import as_int
+from spdl.source._find import expand_braces, find_files, is_folder, place_of
+from spdl.source._stores import ShardError
 
 from ._parquet_files import Columns, ParquetFiles, parquet, partitions_of
-from ._rows import Rows
+from ._protocols import Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

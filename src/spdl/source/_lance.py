@@ -9,9 +9,9 @@ from threading import Lock
 from typing import Any
 from zlib import crc32
 
-from spdl.source._errors import ShardError
+from spdl.source._stores import ShardError
 
-from ._rows import Rows
+from ._protocols import Rows
 
 
 class LanceRows(Rows[dict[str, Any]]):

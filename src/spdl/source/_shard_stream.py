@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Protocol
 
 from spdl._addresses import Address
-from spdl.resume._errors import ResumeError
-from spdl.source._arguments import as_int
-from spdl.source._errors import ShardError
+from spdl._numbers import as_int
+from spdl.resume._values import ResumeError
 from spdl.source._keyed import KeyedPermutation
+from spdl.source._sampler import StreamShare
 from spdl.source._states import make_state, read_count, read_integers, read_state
-from spdl.source._stream_share import StreamShare
+from spdl.source._stores import ShardError
 
+from ._compressed import UNPACKING_ERRORS, unpacked
 from ._tar_build import divide_name
 from ._tar_headers import BLOCK, TarHeaders
-from ._unpacked import UNPACKING_ERRORS, unpacked
 
 #: Maximum bytes per read of a stream. A damaged size can therefore not cause a large allocation.
 _LARGEST_READ: Final = 1 << 26
@@ -246,14 +246,14 @@ class _Addresses:
                 self.names.append(name)
 
     def __call__(self, name: str) -> _Stream:
-        from spdl.source._urls import open_stream
+        from spdl.source._find import open_stream
 
         opened: _Stream = open_stream(self._addresses[name])
         return opened
 
 
 def _braced(name: str | os.PathLike[str]) -> list[str]:
-    from spdl.source._braces import expand_braces
+    from spdl.source._find import expand_braces
 
     return [os.fspath(name)] if isinstance(name, os.PathLike) else expand_braces(name)
 

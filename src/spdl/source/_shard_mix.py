@@ -8,12 +8,11 @@ from itertools import accumulate, chain, pairwise, repeat
 from operator import call
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
-from spdl._random._splitmix import STEP, absorb, mix, words_of
-from spdl.source._arguments import as_int
+from spdl._numbers import as_int
+from spdl._random import STEP, absorb, mix, words_of
 from spdl.source._mixture import Mixture, Order, Orders
 
-from ._order import Sharded
-from ._windows import Layout, Windows
+from ._shard_order import Layout, Sharded, Windows
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,14 +13,20 @@ from operator import lt
 from typing import Any, Final
 from zlib import crc32
 
-from spdl.source._errors import CompressedShardError, ShardError
-from spdl.source._find import as_pattern, find_files
+from spdl.source._compressed import compression_of
+from spdl.source._find import as_pattern, find_files, place_of
 from spdl.source._index_file import as_column, decode_index, encode_index
-from spdl.source._sniff import compression_of
-from spdl.source._stores import FilePart, LocalFiles, RangeStore, StoredFile, list_named
-from spdl.source._urls import place_of
+from spdl.source._stores import (
+    CompressedShardError,
+    FilePart,
+    LocalFiles,
+    RangeStore,
+    ShardError,
+    StoredFile,
+    list_named,
+)
 
-from ._rows import Rows
+from ._protocols import Rows
 
 _KIND: Final = "lines"
 #: Bytes per read while searching for lines.

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
-from spdl.source._errors import ShardError
+from spdl.source._stores import ShardError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from spdl.source._arguments import as_int
+from spdl._numbers import as_int
+from spdl.source._sampler import StreamShare
 from spdl.source._states import make_state, read_count, read_integers, read_state
-from spdl.source._stream_share import StreamShare
 
 if TYPE_CHECKING:
     from datasets import IterableDataset

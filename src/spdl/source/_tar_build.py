@@ -13,11 +13,9 @@ from itertools import accumulate, chain
 from typing import Any, Final
 
 from spdl._addresses import Address
-from spdl.source._errors import ShardError
-from spdl.source._find import as_pattern, find_files, is_folder
+from spdl.source._find import as_pattern, find_files, is_folder, place_of
 from spdl.source._index_file import Columns, as_column, damaged_index, encode_index
-from spdl.source._stores import FilePart, LocalFiles, RangeStore, StoredFile
-from spdl.source._urls import place_of
+from spdl.source._stores import FilePart, LocalFiles, RangeStore, ShardError, StoredFile
 
 from ._tar_headers import BLOCK, TarHeaders
 
