@@ -272,11 +272,11 @@ def test_ctrl_c_ends_reading_from_a_silent_server(is_batch: bool) -> None:
     run_child(f"""
         import os, signal
         from spdl.io import ImageTransform, load_video, load_video_clips
-        from spdl.remote import RemoteObject, RemoteStore, _blocks
+        from spdl.remote import RemoteObject, RemoteStore, _object
         from tests.io.test_remote_blocks import _OPTIONS, _put, _video
         from tests.support.object_server import Fault, serve, serve_faults
 
-        _blocks._START, _blocks._WHOLE = 4096, 8192
+        _object._START, _object._WHOLE = 4096, 8192
         signals = []
 
         def plan(request, number):

@@ -1,10 +1,13 @@
 """The interface between a store and a library that sends requests to servers; objects, and parts of them."""
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from ._errors import RemoteError
+from spdl._addresses import redacted, url_of
+
+from ._errors import RemoteError, is_beyond, is_changed
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -92,12 +95,32 @@ class Fetched:
         return self.data
 
 
-class Client(Protocol):
+class Client:
     """One attempt at each action; thread-safe. Failures raise a ``RemoteError``.
 
+    A kind of store has ``_fetch``, ``head``, ``list`` and ``put``. It replaces what it can do at a lower cost.
+
     Args:
-        seconds: Time limit of the attempt.
+        url: Root of the paths.
     """
+
+    #: Bytes per request for objects that are read from start to end.
+    _chunk = 8 << 20
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    @abstractmethod
+    def _fetch(
+        self,
+        path: str,
+        span: tuple[int, int] | None,
+        etag: str | None,
+        unless: str | None,
+        most: int,
+        seconds: float,
+    ) -> Fetched:
+        """``fetch``, but of a range as much as there is."""
 
     def fetch(
         self,
@@ -115,8 +138,12 @@ class Client(Protocol):
             etag: Version that it must have, else ``RemoteChangedError``.
             unless: Known version: raises ``NotModified`` if the object still has it.
             most: Most bytes to take, without a range.
+            seconds: Time limit of the attempt.
         """
-        ...
+        fetched = self._fetch(path, span, etag, unless, most, seconds)
+        if span is not None and span[1] > fetched.size:
+            raise is_beyond(self._name(path), *span, fetched.size)
+        return fetched
 
     def fetch_start(self, path: str, count: int, *, etag: str | None, unless: str | None, seconds: float) -> Fetched:
         """The first ``count`` bytes of an object, or all of a shorter one. ``etag`` and ``unless`` as for ``fetch``.
@@ -124,20 +151,20 @@ class Client(Protocol):
         Raises:
             RemoteRangeError: The object may be empty.
         """
-        ...
+        return self._fetch(path, (0, count), etag, unless, 0, seconds)
 
     def fetch_whole(self, path: str, most: int, seconds: float) -> "Buffer | None":
         """The bytes of an object of any version, at the lowest cost. ``None``: it has more than ``most``."""
-        ...
+        return self._fetch(path, None, None, None, most, seconds).data
 
     def fetch_range(self, path: str, span: tuple[int, int], seconds: float) -> "Buffer":
         """The bytes of a range of any version, at the lowest cost."""
-        ...
+        return self.fetch(path, span, etag=None, unless=None, most=0, seconds=seconds).range_data
 
     def stream(
         self, path: str, start: int, etag: str | None, seconds: float
-    ) -> "tuple[int, str | None, Iterator[memoryview]]":
-        """The size and the version of an object, and its bytes from ``start`` on, by one request.
+    ) -> tuple[int, str | None, Iterator[memoryview]]:
+        """The size and the version of an object, and its bytes from ``start`` on.
 
         Args:
             seconds: Time limit for each part of the bytes.
@@ -145,14 +172,30 @@ class Client(Protocol):
         Raises:
             RemoteError: Also if the server sends whole objects only, and ``start`` is not zero.
         """
-        ...
+        info = self.head(path, seconds=seconds)
+        if etag is not None and info.etag != etag:
+            raise is_changed(self._name(path), info.etag, etag)
+        spans = ((first, min(first + self._chunk, info.size)) for first in range(start, info.size, self._chunk))
+        chunks = (self._part(path, span, info.etag, seconds) for span in spans)
+        return info.size, info.etag, map(memoryview, chunks)
 
+    def _part(self, path: str, span: tuple[int, int], etag: str | None, seconds: float) -> "Buffer":
+        """A range of the version that is streamed."""
+        return self._fetch(path, span, etag, None, 0, seconds).range_data
+
+    @abstractmethod
     def head(self, path: str, *, seconds: float) -> ObjectInfo: ...
 
+    @abstractmethod
     def list(self, prefix: str, *, seconds: float) -> Iterator[ObjectInfo]: ...
 
+    @abstractmethod
     def put(self, path: str, data: "Buffer", *, seconds: float) -> str | None: ...
 
     def retry_after(self, error: RemoteError) -> float | None:
         """How many seconds to wait before the next attempt, if the server says so."""
-        ...
+        return None
+
+    def _name(self, path: str) -> str:
+        """The URL of an object in messages."""
+        return redacted(url_of(self._url, path))

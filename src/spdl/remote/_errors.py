@@ -1,7 +1,22 @@
 """Exceptions of the package: one class per failure that a caller may want to handle."""
 
 import errno
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+def is_changed(url: str, found: str | None, wanted: str) -> "RemoteChangedError":
+    """The error for an object of another version than the wanted one."""
+    return RemoteChangedError._at("read", url, f"it is version {found}, not {wanted}; rebuild the index")
+
+
+def is_beyond(url: str, start: int, stop: int, size: int) -> "RemoteRangeError":
+    """The error for an object that ends before a range does."""
+    return RemoteRangeError(
+        f"cannot read bytes {start} to {stop} of {url}: it has only {size}; rebuild the index", url=url, action="read"
+    )
 
 
 def _restore(cls: type["RemoteError"], args: tuple[Any, ...], state: dict[str, Any]) -> "RemoteError":
@@ -34,6 +49,11 @@ class RemoteError(RuntimeError):
         if self._errno is not None:
             for name, value in (("errno", self._errno), ("filename", url)):  # attributes of the builtin class
                 setattr(self, name, value)
+
+    @classmethod
+    def _at(cls, action: str, url: str, reason: str) -> "Self":
+        """The error of an action on an object."""
+        return cls(f"cannot {action} {url}: {reason}", url=url, action=action)
 
     def __str__(self) -> str:
         # Builtin base classes would prepend their own fields.

@@ -6,76 +6,41 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from spdl._addresses import local_path, url_of
+from spdl._addresses import local_path
 
-from ._client import Fetched, NotModified, ObjectInfo
-from ._errors import RemoteChangedError, RemoteDeniedError, RemoteError, RemoteNotFoundError, RemoteRangeError
+from ._client import Client, Fetched, NotModified, ObjectInfo
+from ._errors import RemoteDeniedError, RemoteError, RemoteNotFoundError, is_changed
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-#: Bytes per read of a whole file.
-_CHUNK = 1 << 20
 
-
-class FileClient:
+class FileClient(Client):
     """The files below a folder. Their versions are made of inode, modification time and size."""
 
     #: A file that is being written, beside its later name. Not listed.
     _PARTIAL = ".spdl-partial-"
+    _chunk = 1 << 20
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        super().__init__(url)
         self._folder = os.path.join(local_path(url), "")
 
-    def fetch(
+    def _fetch(
         self,
         path: str,
         span: tuple[int, int] | None,
-        *,
         etag: str | None,
         unless: str | None,
         most: int,
         seconds: float,
-    ) -> Fetched:
-        fetched = self._fetch(path, span, etag, unless, most)
-        if span is not None and span[1] > fetched.size:
-            raise self._beyond(path, span, fetched.size)
-        return fetched
-
-    def fetch_start(self, path: str, count: int, *, etag: str | None, unless: str | None, seconds: float) -> Fetched:
-        return self._fetch(path, (0, count), etag, unless, 0)
-
-    def fetch_whole(self, path: str, most: int, seconds: float) -> "Buffer | None":
-        return self._fetch(path, None, None, None, most).data
-
-    def fetch_range(self, path: str, span: tuple[int, int], seconds: float) -> "Buffer":
-        fetched = self._fetch(path, span, None, None, 0)
-        if span[1] > fetched.size:
-            raise self._beyond(path, span, fetched.size)
-        return fetched.range_data
-
-    def stream(
-        self, path: str, start: int, etag: str | None, seconds: float
-    ) -> tuple[int, str | None, Iterator[memoryview]]:
-        info = self.head(path, seconds=seconds)
-        spans = ((first, min(first + _CHUNK, info.size)) for first in range(start, info.size, _CHUNK))
-        chunks = (self._fetch(path, span, info.etag, None, 0).range_data for span in spans)
-        return info.size, info.etag, map(memoryview, chunks)
-
-    def _fetch(
-        self, path: str, span: tuple[int, int] | None, etag: str | None, unless: str | None, most: int
     ) -> Fetched:
         try:
             descriptor = os.open(self._at(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             try:
                 info = _info_of(path, os.fstat(descriptor))
                 if etag is not None and info.etag != etag:
-                    raise RemoteChangedError(
-                        f"cannot read {self._name(path)}: it no longer has version {etag}",
-                        url=self._name(path),
-                        action="read",
-                    )
+                    raise is_changed(self._name(path), info.etag, etag)
                 if unless is not None and info.etag == unless:
                     raise NotModified
                 if span is None and info.size > most:
@@ -136,24 +101,10 @@ class FileClient:
         except (OSError, ValueError) as exc:
             raise self._translated(exc, "write", path) from exc
 
-    def retry_after(self, error: RemoteError) -> float | None:
-        return None
-
     def _at(self, path: str) -> str:
         if ".." in path.split("/"):
             raise ValueError("it is not below the folder of the store")
         return self._folder + path
-
-    def _name(self, path: str) -> str:
-        return url_of(self._url, path)
-
-    def _beyond(self, path: str, span: tuple[int, int], size: int) -> RemoteRangeError:
-        url = self._name(path)
-        return RemoteRangeError(
-            f"cannot read bytes {span[0]} to {span[1]} of {url}: it has only {size}; rebuild the index",
-            url=url,
-            action="read",
-        )
 
     def _translated(self, exc: Exception, action: str, path: str) -> RemoteError:
         kind, advice = RemoteError, ""
@@ -161,9 +112,7 @@ class FileClient:
             kind, advice = RemoteNotFoundError, "; check the path"
         elif isinstance(exc, PermissionError):
             kind, advice = RemoteDeniedError, "; check its permissions"
-        url = self._name(path)
-        reason = getattr(exc, "strerror", None) or str(exc)
-        return kind(f"cannot {action} {url}: {reason}{advice}", url=url, action=action)
+        return kind._at(action, self._name(path), f"{getattr(exc, 'strerror', None) or exc}{advice}")
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

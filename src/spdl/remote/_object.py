@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from spdl._addresses import Address, parse_address, redacted, root_of
 
-from ._client import Fetched, NotModified, ObjectInfo
+from ._client import Fetched, ObjectInfo
 from ._errors import RemoteError, RemoteRangeError, RemoteTimeoutError
 from ._requests import Abandoned, Interruptible
 from ._store import RemoteStore
@@ -230,23 +230,8 @@ def _read_start(store: "RemoteStore", path: str, etag: str | None) -> "tuple[Obj
         return ObjectInfo(path, fetched.size, fetched.etag), fetched.range_data
     unit = cache._block_size or 1
     count = -(-_START // unit) * unit
-    version = store._versions.get(path)
-    if version is None or (etag is not None and version.etag != etag):
-        known = cache._find(store._key, path)
-        try:
-            fetched = _fetch_start(store, path, count, etag, None if known is None else known.etag)
-        except NotModified:
-            assert known is not None
-            version = known
-            if etag is not None and known.etag != etag:
-                raise store._changed(path, known.etag, etag) from None
-        else:
-            version = store._versions[path] = ObjectInfo(path, fetched.size, fetched.etag)
-            data = fetched.range_data
-            cache._store(store._key, version, 0, data)
-            return version, data
-        store._versions[path] = version
-    return version, store._read_cached(cache, version, 0, min(count, version.size))
+    version, data = store._validated(cache, path, etag, lambda known: _fetch_start(store, path, count, etag, known))
+    return version, store._read_cached(cache, version, 0, min(count, version.size)) if data is None else data
 
 
 def _fetch_start(store: "RemoteStore", path: str, count: int, etag: str | None, unless: str | None) -> Fetched:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl._addresses import is_plain, redacted, url_of
 
-from ._client import Fetched, NotModified, ObjectInfo
+from ._client import Client, Fetched, NotModified, ObjectInfo
 from ._errors import (
     RemoteChangedError,
     RemoteError,
-    RemoteRangeError,
     RemoteThrottledError,
     RemoteUnavailableError,
+    is_changed,
 )
 from ._library import ADVICE, ask_retry_after, divide_options, kind_of, load_obstore, raise_unless_failure, short
 from ._listing import ask_for_names, filtered, report_unnamed, server_of
@@ -34,7 +34,7 @@ _SERVER = ("endpoint", "base_url")
 _MOST_EXACT = 64
 
 
-class ObstoreClient:
+class ObstoreClient(Client):
     """A store of obstore, created in the process that uses it.
 
     Args:
@@ -43,7 +43,7 @@ class ObstoreClient:
     """
 
     def __init__(self, url: str, options: Mapping[str, Any], exact: Mapping[str, str] | None = None) -> None:
-        self._url = url
+        super().__init__(url)
         self._library = load_obstore(url)
         self._options, self._client_options = divide_options(url, options)
         self._is_web = url.startswith(("http://", "https://"))
@@ -58,29 +58,6 @@ class ObstoreClient:
         self._usual: tuple[float, Any] = (0.0, None)  # that of the last request
         self._store_for(32.0)  # wrong options fail here
 
-    def fetch(
-        self,
-        path: str,
-        span: tuple[int, int] | None,
-        *,
-        etag: str | None,
-        unless: str | None,
-        most: int,
-        seconds: float,
-    ) -> Fetched:
-        fetched = self._fetch(path, span, etag, unless, most, seconds)
-        if span is not None and span[1] > fetched.size:
-            raise RemoteRangeError(
-                f"cannot read bytes {span[0]} to {span[1]} of {self._name(path)}: it has only {fetched.size};"
-                " rebuild the index",
-                url=self._name(path),
-                action="read",
-            )
-        return fetched
-
-    def fetch_start(self, path: str, count: int, *, etag: str | None, unless: str | None, seconds: float) -> Fetched:
-        return self._fetch(path, (0, count), etag, unless, 0, seconds)
-
     def _fetch(
         self,
         path: str,
@@ -90,7 +67,6 @@ class ObstoreClient:
         most: int,
         seconds: float,
     ) -> Fetched:
-        """Fetch a range, as far as it exists."""
         options: dict[str, Any] = {}
         if span is not None:
             options["range"] = span
@@ -103,9 +79,7 @@ class ObstoreClient:
             meta = result.meta
             size, found = meta["size"], meta["e_tag"]
             if etag is not None and found is not None and found != etag:  # a server that ignores conditions
-                raise RemoteChangedError(
-                    f"cannot read {self._name(path)}: it is version {found}, not {etag}", url=self._name(path)
-                )
+                raise is_changed(self._name(path), found, etag)
             if unless is not None and found == unless:
                 raise NotModified
             if span is None and size > most:
@@ -143,10 +117,7 @@ class ObstoreClient:
             raise self._translated(exc, "read", path) from self._cause(exc, path)
         if len(data) == stop - start:  # type: ignore[arg-type]  # obstore's buffers have a length
             return data
-        # The object or the answer ends early: this call finds out which.
-        whole = self.fetch(path, span, etag=None, unless=None, most=0, seconds=seconds).data
-        assert whole is not None
-        return whole
+        return super().fetch_range(path, span, seconds)  # the object or the answer ends early: this finds out which
 
     def stream(
         self, path: str, start: int, etag: str | None, seconds: float
@@ -158,9 +129,7 @@ class ObstoreClient:
             result = self._library.get(*self._at(path, -seconds), options=options or None)
             meta = result.meta
             if etag is not None and meta["e_tag"] not in (None, etag):
-                raise RemoteChangedError(
-                    f"cannot read {self._name(path)}: it is version {meta['e_tag']}, not {etag}", url=self._name(path)
-                )
+                raise is_changed(self._name(path), meta["e_tag"], etag)
         except BaseException as exc:  # noqa: BLE001  # see fetch
             raise self._translated(exc, "read", path, etag) from self._cause(exc, path)
         return meta["size"], meta["e_tag"], self._chunks(result, path)
@@ -341,13 +310,7 @@ class ObstoreClient:
         return self._store_for(8.0), "HEAD", self._prefix + path, timedelta(minutes=1)
 
     def _incomplete(self, path: str, found: int, expected: int) -> RemoteUnavailableError:
-        url = self._name(path)
-        return RemoteUnavailableError(
-            f"cannot read {url}: {found} bytes came instead of {expected}", url=url, action="read"
-        )
-
-    def _name(self, path: str) -> str:
-        return redacted(url_of(self._url, path))
+        return RemoteUnavailableError._at("read", self._name(path), f"{found} bytes came instead of {expected}")
 
     def _cause(self, exc: BaseException, path: str) -> BaseException | None:
         """What an error is raised from: nothing, if its text would have a signed URL."""
@@ -362,7 +325,6 @@ class ObstoreClient:
             return NotModified()
         text = str(exc)
         kind = kind_of(exc, name, text)
-        url = self._name(path)
         reason = redacted(short(exc))
         if kind is RemoteChangedError:
             reason = f"it no longer has version {etag}"
@@ -371,8 +333,7 @@ class ObstoreClient:
             advice = "the server sends whole objects only: read them with get(), or through a cache"
         elif name == "GenericError" and "PROPFIND" in text:
             kind, advice = RemoteError, "an HTTP server lists its files only if it speaks WebDAV: name the objects"
-        message = f"cannot {action} {url}: {reason}" + (f"; {advice}" if advice else "")
-        error = kind(message, url=url, action=action)
+        error = kind._at(action, self._name(path), f"{reason}; {advice}" if advice else reason)
         error._ignores_ranges = name == "NotSupportedError" and "Range" in text
         if isinstance(error, RemoteThrottledError):
             error._path = path

@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from spdl._addresses import redacted, url_of
-
-from ._client import Fetched, NotModified, ObjectInfo
-from ._errors import RemoteChangedError, RemoteError, RemoteOfflineError
+from ._client import Client, Fetched, NotModified, ObjectInfo
+from ._errors import RemoteChangedError, RemoteOfflineError
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -14,7 +12,7 @@ if TYPE_CHECKING:
     from ._cache import DiskCache
 
 
-class OfflineClient:
+class OfflineClient(Client):
     """Answers from a cache. Versions are those of the last run with network.
 
     Args:
@@ -22,13 +20,13 @@ class OfflineClient:
     """
 
     def __init__(self, url: str, key: str, cache: "DiskCache") -> None:
-        self._url, self._key, self._cache = url, key, cache
+        super().__init__(url)
+        self._key, self._cache = key, cache
 
-    def fetch(
+    def _fetch(
         self,
         path: str,
         span: tuple[int, int] | None,
-        *,
         etag: str | None,
         unless: str | None,
         most: int,
@@ -38,23 +36,10 @@ class OfflineClient:
             raise NotModified
         info = self.head(path, seconds=seconds)
         if etag is not None and info.etag != etag:
-            raise RemoteChangedError(
-                f"cannot read {self._name(path)}: the cache has version {info.etag}, not {etag}",
-                url=self._name(path),
-                action="read",
-            )
+            raise RemoteChangedError._at("read", self._name(path), f"the cache has version {info.etag}, not {etag}")
         if span is not None:
             raise self._missing("read", path)
         return Fetched(None, info.size, info.etag)
-
-    def fetch_start(self, path: str, count: int, *, etag: str | None, unless: str | None, seconds: float) -> Fetched:
-        return self.fetch(path, (0, count), etag=etag, unless=unless, most=0, seconds=seconds)
-
-    def fetch_whole(self, path: str, most: int, seconds: float) -> "Buffer | None":
-        raise self._missing("read", path)
-
-    def fetch_range(self, path: str, span: tuple[int, int], seconds: float) -> "Buffer":
-        raise self._missing("read", path)
 
     def stream(
         self, path: str, start: int, etag: str | None, seconds: float
@@ -78,22 +63,13 @@ class OfflineClient:
         return iter([info for info in found if not folder or info.path.startswith(f"{folder}/")])
 
     def put(self, path: str, data: "Buffer", *, seconds: float) -> str | None:
-        url = self._name(path)
-        raise RemoteOfflineError(f"cannot write {url}: the store is offline", url=url, action="write")
-
-    def retry_after(self, error: RemoteError) -> float | None:
-        return None
-
-    def _name(self, path: str) -> str:
-        return redacted(url_of(self._url, path))
+        raise RemoteOfflineError._at("write", self._name(path), "the store is offline")
 
     def _missing(self, action: str, path: str) -> RemoteOfflineError:
-        url = self._name(path)
-        return RemoteOfflineError(
-            f"cannot {action} {url}: it is not in the cache {self._cache.path!r}, and the store is offline;"
-            " read it once without offline=True",
-            url=url,
-            action=action,
+        return RemoteOfflineError._at(
+            action,
+            self._name(path),
+            f"it is not in the cache {self._cache.path!r}, and the store is offline; read it once without offline=True",
         )
 
 

@@ -1,17 +1,15 @@
 """An object as a file: read by ranges, or from start to end by one request, which every server understands."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ._client import Client, Located, ObjectInfo
 from ._errors import RemoteChangedError, RemoteError, RemoteUnavailableError
+from ._requests import Requests
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
-    from typing_extensions import Buffer
-
-    from ._store import RemoteStore
 
 #: Bytes of the buffer from which small reads of a stream are served.
 _BUFFER = 1 << 20
@@ -22,10 +20,10 @@ _BLOCK = 1024 * 1024
 class _Reader(io.RawIOBase):
     """One version of an object, read by range requests."""
 
-    def __init__(self, store: "RemoteStore", info: ObjectInfo) -> None:
-        self._store, self._info = store, info
+    def __init__(self, read: Callable[[Located], bytes], info: ObjectInfo, name: str) -> None:
+        self._read, self._info = read, info
         self._position = 0
-        self.name = store.url_of(info.path)
+        self.name = name
 
     def readable(self) -> bool:
         return True
@@ -51,27 +49,26 @@ class _Reader(io.RawIOBase):
         length = max(0, min(len(view), self._info.size - self._position))
         if length:
             info = self._info
-            data: Buffer = self._store.read(Located(info.path, self._position, length, info.etag))
-            view[:length] = data
+            view[:length] = self._read(Located(info.path, self._position, length, info.etag))
             self._position += length
         return length
 
 
-def open_reader(store: "RemoteStore", info: ObjectInfo) -> io.BufferedReader:
+def open_reader(read: Callable[[Located], bytes], info: ObjectInfo, url: str) -> io.BufferedReader:
     """Return a buffered file of that version of an object."""
-    return io.BufferedReader(_Reader(store, info), _BLOCK)
+    return io.BufferedReader(_Reader(read, info, url), _BLOCK)
 
 
 class _Stream(io.RawIOBase):
     """The bytes of one version of an object. If the connection breaks, a new request continues where it broke."""
 
-    def __init__(self, store: "RemoteStore", path: str, etag: str | None) -> None:
-        self._store, self._path, self._etag = store, path, etag
+    def __init__(self, requests: Requests, path: str, name: str, etag: str | None) -> None:
+        self._requests, self._path, self._etag = requests, path, etag
         self._chunks: Iterator[memoryview] | None = None
         self._size: int | None = None
         self._position = 0  # of the first byte that is not in `_chunk`
         self._chunk = memoryview(b"")
-        self.name = str(store._shown(path))
+        self.name = name
         self._fill()  # what is missing is reported now
 
     def readable(self) -> bool:
@@ -92,7 +89,7 @@ class _Stream(io.RawIOBase):
 
     def _fill(self) -> None:
         if self._position != self._size:
-            self._chunk = self._store._requests.run_long(self._next)
+            self._chunk = self._requests.run_long(self._next)
             self._position += len(self._chunk)
 
     def _next(self, client: Client, seconds: float) -> memoryview:
@@ -103,11 +100,8 @@ class _Stream(io.RawIOBase):
                 chunks = self._chunks = self._open(client, seconds)
             chunk = next(chunks, None)
             if chunk is None and self._position != self._size:
-                raise RemoteUnavailableError(
-                    f"cannot read {self.name}: the answer ended after {self._position} of {self._size} bytes",
-                    url=self.name,
-                    action="read",
-                )
+                reason = f"the answer ended after {self._position} of {self._size} bytes"
+                raise RemoteUnavailableError._at("read", self.name, reason)
         except BaseException:
             self._chunks = None
             raise
@@ -126,9 +120,7 @@ class _Stream(io.RawIOBase):
         if self._size is None:
             self._size, self._etag = size, etag or self._etag
         elif size != self._size:
-            raise RemoteChangedError(
-                f"cannot read {self.name}: it had {self._size} bytes and has {size}", url=self.name, action="read"
-            )
+            raise RemoteChangedError._at("read", self.name, f"it had {self._size} bytes and has {size}")
         return chunks
 
 
@@ -139,16 +131,10 @@ def _skipped(chunks: Iterator[memoryview], count: int) -> Iterator[memoryview]:
         count = max(count - len(chunk), 0)
 
 
-def open_stream(store: "RemoteStore", path: str, etag: str | None = None) -> io.BufferedReader:
+def open_stream(requests: Requests, path: str, name: str, etag: str | None = None) -> io.BufferedReader:
     """Open an object as a file that can only be read from start to end.
 
     Raises:
         RemoteError: As for ``RemoteStore.get``.
     """
-    return io.BufferedReader(_Stream(store, path, etag), _BUFFER)
-
-
-def read_whole(store: "RemoteStore", path: str, etag: str | None = None) -> bytes:
-    """The bytes of an object of any size, by one request."""
-    with _Stream(store, path, etag) as stream:
-        return stream.readall() or b""
+    return io.BufferedReader(_Stream(requests, path, name, etag), _BUFFER)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from spdl._addresses import redacted, root_of, url_of
 from spdl._numbers import as_positive_int, as_seconds
 
-from ._client import Client, Located, NotModified, ObjectInfo, Part
-from ._errors import RemoteChangedError, RemoteError, RemoteRangeError
+from ._client import Client, Fetched, Located, NotModified, ObjectInfo, Part
+from ._errors import RemoteChangedError, RemoteError, is_beyond, is_changed
 from ._files import FileClient
 from ._fsspec import FsspecClient
 from ._library import divide_options, import_obstore
 from ._obstore import ObstoreClient
 from ._offline import OfflineClient
 from ._patterns import compile_pattern, fixed_prefix, matching
-from ._reader import open_reader, open_stream, read_whole
+from ._reader import open_reader, open_stream
 from ._requests import PART, Attempts, Interruptible, Requests, coalesce
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ class RemoteStore:
                 return self.get(located.path, etag=located.etag)
             info = self._version(located.path)
             if located.offset > info.size:
-                raise self._beyond(located.path, located.offset, located.offset, info.size)
+                raise is_beyond(self._shown(located.path), located.offset, located.offset, info.size)
             located = Located(located.path, located.offset, info.size - located.offset, located.etag)
         assert located.length is not None
         return bytes(self._read(located.path, located.offset, located.offset + located.length, located.etag))
@@ -272,7 +272,7 @@ class RemoteStore:
         The version is the one at the time of the call: if the object is replaced later, reading raises
         ``RemoteChangedError``. Opening raises the same errors as ``head``.
         """
-        return open_reader(self, self._version(path))
+        return open_reader(self.read, self._version(path), self.url_of(path))
 
     # ------------------------------------------------------------------------------------------------------- writing
 
@@ -303,7 +303,7 @@ class RemoteStore:
 
     def _open_stream(self, path: str) -> "io.BufferedReader":
         """An object as a file that is read from start to end, by one request. Errors are those of ``get``."""
-        return open_stream(self, path)
+        return open_stream(self._requests, path, self._shown(path))
 
     def _with(self, attempts: Attempts, interruptible: Interruptible) -> "RemoteStore":
         """The same store with the same connections, but other settings for requests."""
@@ -337,27 +337,45 @@ class RemoteStore:
         except RemoteError as error:
             if not error._ignores_ranges:
                 raise
-            return read_whole(self, path, etag)
+            return self._stream_whole(path, etag)
+
+    def _stream_whole(self, path: str, etag: str | None) -> bytes:
+        """An object of any size, by one request."""
+        with open_stream(self._requests, path, self._shown(path), etag) as stream:
+            return stream.read()
 
     def _get_cached(self, cache: "DiskCache", path: str, etag: str | None) -> "Buffer":
+        version, data = self._validated(
+            cache, path, etag, lambda known: self._requests.fetch(path, None, etag, unless=known)
+        )
+        return self._read_cached(cache, version, 0, version.size) if data is None else data
+
+    def _validated(
+        self, cache: "DiskCache", path: str, etag: str | None, fetch: Callable[[str | None], Fetched]
+    ) -> "tuple[ObjectInfo, Buffer | None]":
+        """The version of an object, and the bytes that came with it if it is not the one that the cache has.
+
+        Args:
+            fetch: Reads it, unless it has the given version. Called if this process has not seen the version.
+        """
         version = self._versions.get(path)
-        if version is None or (etag is not None and version.etag != etag):
-            known = cache._find(self._key, path)
-            try:
-                fetched = self._requests.fetch(path, None, etag, unless=None if known is None else known.etag)
-            except NotModified:
-                assert known is not None
-                version = known
-                if etag is not None and known.etag != etag:
-                    raise self._changed(path, known.etag, etag) from None
-            else:
-                version = ObjectInfo(path, fetched.size, fetched.etag)
-                if fetched.data is not None:
-                    cache._store(self._key, version, 0, fetched.data)
-                    self._versions[path] = version
-                    return fetched.data
-            self._versions[path] = version
-        return self._read_cached(cache, version, 0, version.size)
+        if version is not None and (etag is None or version.etag == etag):
+            return version, None
+        known = cache._find(self._key, path)
+        data = None
+        try:
+            fetched = fetch(None if known is None else known.etag)
+        except NotModified:
+            assert known is not None
+            version = known
+            if etag is not None and known.etag != etag:
+                raise is_changed(self._shown(path), known.etag, etag) from None
+        else:
+            version, data = ObjectInfo(path, fetched.size, fetched.etag), fetched.data
+            if data is not None:
+                cache._store(self._key, version, 0, data)
+        self._versions[path] = version
+        return version, data
 
     def _read(self, path: str, start: int, stop: int, etag: str | None) -> "Buffer":
         _check_path(path)
@@ -372,9 +390,9 @@ class RemoteStore:
                 return self._requests.fetch_span(path, start, stop, etag)
             version = self._version(path)
             if etag is not None and version.etag != etag:
-                raise self._changed(path, version.etag, etag)
+                raise is_changed(self._shown(path), version.etag, etag)
             if stop > version.size:
-                raise self._beyond(path, start, stop, version.size)
+                raise is_beyond(self._shown(path), start, stop, version.size)
             return self._read_cached(cache, version, start, stop)
 
         return self._unchanged(path, etag, read)
@@ -390,14 +408,14 @@ class RemoteStore:
                 except RemoteError as error:
                     if not error._ignores_ranges:
                         raise
-                    whole = memoryview(read_whole(self, version.path, version.etag))
+                    whole = memoryview(self._stream_whole(version.path, version.etag))
             elif whole is None:  # one plain request, which every server understands
                 data = self._requests.fetch(version.path, None, version.etag).data
                 if data is None:  # it has grown, or the store is offline
                     return self._requests.fetch_span(version.path, start, stop, version.etag)
                 whole = memoryview(data).cast("B")
             if len(whole) != version.size:
-                raise self._changed(version.path, f"of {len(whole)} bytes", f"of {version.size}")
+                raise is_changed(self._shown(version.path), f"of {len(whole)} bytes", f"of {version.size}")
             return whole[start:stop]
 
         return cache._read_through(self._key, version, start, stop, fetch)
@@ -416,22 +434,6 @@ class RemoteStore:
 
     def _version(self, path: str) -> ObjectInfo:
         return self._versions.get(path) or self.head(path)
-
-    def _changed(self, path: str, found: str | None, wanted: str) -> RemoteChangedError:
-        url = self._shown(path)
-        return RemoteChangedError(
-            f"cannot read {url}: it is version {found}, not {wanted}; rebuild the index",
-            url=url,
-            action="read",
-        )
-
-    def _beyond(self, path: str, start: int, stop: int, size: int) -> RemoteRangeError:
-        url = self._shown(path)
-        return RemoteRangeError(
-            f"cannot read bytes {start} to {stop} of {url}: it has only {size}; rebuild the index",
-            url=url,
-            action="read",
-        )
 
     # ------------------------------------------------------------------------------------------------- other processes
 
