@@ -26,8 +26,12 @@ _PRELOADED = [
     "spdl.pipeline",
     "spdl.dataloader",
     "spdl._processes._child_main",
-    "spdl.pipeline._remote._preloaded",
-    "spdl.pipeline._remote._preloaded_engine",
+    "spdl.pipeline._remote._iterate_main",
+    "spdl.pipeline._build",
+    "spdl.pipeline._remote._isolated_main",
+    "spdl.pipeline._remote._moved_pool",
+    "spdl.pipeline._remote._region_main",
+    "spdl.pipeline._remote._run_pipeline_main",
     "tests.support.frozen",
 ]
 #: Processes that run tests; each takes half a gigabyte, and some time to collect.

@@ -192,9 +192,7 @@ RULES = [
     Rule(f"{C}.lib"),
     Rule(f"{C}._memory", allows=(f"{C}.lib",)),
     Rule(f"{C}._main_module"),
-    Rule(f"{C}._preload"),
     Rule(f"{C}._protocol"),
-    Rule(f"{C}._unpicklable"),
     Rule(f"{C}._stacks"),
     Rule(f"{C}._signals"),
     Rule(f"{C}._environment"),
@@ -205,7 +203,7 @@ RULES = [
     Rule(
         f"{C}._start",
         allows=(
-            *(f"{C}.{of}" for of in ("_environment", "_main_module", "_preload", "_signals")),
+            *(f"{C}.{of}" for of in ("_environment", "_main_module", "_signals")),
             "spdl._errors",
         ),
     ),
@@ -213,7 +211,7 @@ RULES = [
         f"{C}._child_main",
         allows=(
             *(f"{C}.{of}" for of in ("_environment", "_main_module", "_memory", "_protocol", "_signals", "_stacks")),
-            *(f"{C}.{of}" for of in ("_transport", "_unpicklable")),
+            f"{C}._transport",
         ),
         lazily=(f"{C}._remote_failure",),
     ),
@@ -221,13 +219,16 @@ RULES = [
     Rule(f"{C}._template_main", allows=(f"{C}._signals", f"{C}._transport")),
     Rule(
         f"{C}._template",
-        allows=(*(f"{C}.{of}" for of in ("_main_module", "_start", "_template_main", "_transport")), "spdl._errors"),
-        lazily=(f"{C}._child",),  # a template is a child itself
+        # A template is a child itself.
+        allows=(
+            *(f"{C}.{of}" for of in ("_child", "_main_module", "_start", "_template_main", "_transport")),
+            "spdl._errors",
+        ),
     ),
     Rule(
         f"{C}._child",
         allows=(
-            *(f"{C}.{of}" for of in ("_child_main", "_protocol", "_start", "_template", "_transport")),
+            *(f"{C}.{of}" for of in ("_child_main", "_protocol", "_start", "_transport")),
             "spdl._errors",
         ),
     ),
@@ -294,7 +295,7 @@ FORBIDDEN = {
     "spdl.pipeline._observe": ("spdl.pipeline._engine",),
     # Children that only iterate are kept light.
     **dict.fromkeys(
-        (f"{P}._remote.{light}" for light in ("_protocol", "_iterate", "_iterating", "_iterate_main", "_preloaded")),
+        (f"{P}._remote.{light}" for light in ("_protocol", "_iterate", "_iterate_main")),
         tuple(f"{P}.{heavy}" for heavy in ("defs", "_engine", "_observe", "_build", "_pipeline")),
     ),
     "spdl.source": ("numpy", "torch", "spdl.io", "spdl.pipeline"),

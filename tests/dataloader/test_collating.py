@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from torch.utils.data import default_collate  # noqa: E402 - it needs torch
 from torch.utils.data._utils.collate import default_collate_fn_map  # noqa: E402
 
-from spdl.dataloader._torch.processes._collating import _stack, collate_in_place  # noqa: E402
+from spdl.dataloader._torch.processes._process_main import _stack, collate_in_place  # noqa: E402
 
 _DTYPES = [torch.uint8, torch.bool, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.complex64]
 

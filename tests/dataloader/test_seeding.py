@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from torch.utils.data._utils.worker import _generate_state  # noqa: E402 - it needs torch
 
-from spdl.dataloader._torch.processes._seeding import numpy_seed, seed_worker  # noqa: E402
+from spdl.dataloader._torch.processes._process_main import numpy_seed, seed_worker  # noqa: E402
 
 
 @given(base_seed=st.integers(0, 2**63 - 1), worker_id=st.integers(0, 10_000))

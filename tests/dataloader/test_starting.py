@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 from spdl._processes._start import context_of  # noqa: E402
 from spdl.dataloader import get_pytorch_dataloader  # noqa: E402 - it needs torch
 from spdl.dataloader._torch.choosing import _choosing  # noqa: E402
-from spdl.dataloader._torch.processes._starting import Starting  # noqa: E402
+from spdl.dataloader._torch.processes._worker_pool import Starting  # noqa: E402
 from spdl.dataloader._torch.resuming._progress import Progress  # noqa: E402
 from spdl.pipeline import WorkerDiedError  # noqa: E402
 

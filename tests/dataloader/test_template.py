@@ -15,7 +15,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from spdl._processes import _template  # noqa: E402
-from spdl._processes._transport import wait_readable  # noqa: E402
+from spdl._processes._transport._connection import wait_readable  # noqa: E402
 from spdl.dataloader._torch.processes._processes import ProcessRun  # noqa: E402 - they need torch
 from tests.support.child import run_child  # noqa: E402
 

@@ -17,7 +17,7 @@ from spdl.pipeline._engine._lane import CallLane, OpenCall
 from spdl.pipeline._engine._stages._call import CallStage
 from spdl.pipeline._engine._thread import EngineThread, Task
 from spdl.pipeline._engine._ticket import CallSource, Ticket
-from spdl.pipeline._remote._unpicklable import find_unpicklable_part
+from spdl.pipeline._remote._run_pipeline import find_unpicklable_part
 from spdl.pipeline.defs import (
     MAIN_PROCESS,
     PathStage,

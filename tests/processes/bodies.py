@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from spdl._processes._transport import Link
+from spdl._processes._transport._link import Link
 from tests.support.timeouts import TIMEOUT as TIMEOUT
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from spdl._processes._child import Child, living_children, wait_any, wait_deaths
 from spdl._processes._stacks import stacks_of
-from spdl._processes._transport import Link
+from spdl._processes._transport._link import Link
 from spdl.pipeline import PipelineStateError, WorkerDiedError, WorkerError
 from tests.processes import bodies
 from tests.processes.bodies import TIMEOUT

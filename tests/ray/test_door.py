@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spdl._processes._transport import Link
+from spdl._processes._transport._link import Link
 from spdl.ray import _door
 from spdl.ray._door import _HELLO, Door, DoorAddress, enter, open_door
 from tests.support.running import TIMEOUT

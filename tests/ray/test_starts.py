@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from spdl._processes._transport import link_pair
+from spdl._processes._transport._connecting import link_pair
 from spdl.pipeline._engine._region._workers import Died, Failed
-from spdl.ray import RayActors
 from spdl.ray._messages import Place
 from spdl.ray._workers import RayWorkers, _Heard, _Port
 from tests.support.timeouts import TIMEOUT
@@ -31,7 +30,9 @@ def make_workers(
     )
     monkeypatch.setattr("spdl.ray._workers.import_ray", lambda: cluster)
     spec: Any = SimpleNamespace(stage="0:1:region")
-    workers = RayWorkers(spec, RayActors(2, num_cpus=4, resources={"decoder": 1}, start_timeout=1.5, restart=restart))
+    workers = RayWorkers(
+        spec, 2, {"num_cpus": 4, "resources": {"decoder": 1}}, restart=restart, start_timeout=1.5, address=None
+    )
     for index in range(2):
         port = _Port(None, index, 0, workers._heard)
         port.is_ready = index < num_ready

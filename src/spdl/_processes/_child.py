@@ -16,7 +16,6 @@ import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from multiprocessing.context import BaseContext
-from multiprocessing.process import BaseProcess
 from multiprocessing.util import Finalize
 from time import monotonic
 from typing import Any, Final
@@ -27,8 +26,10 @@ from spdl._reports import log
 from . import _start
 from ._child_main import Call, UnpicklableError, run
 from ._protocol import AnyChild, Phase
-from ._template import ForkedProcess, Template, TemplateGone
-from ._transport import Frame, Link, link_pair, wait_readable
+from ._transport._connecting import link_pair
+from ._transport._connection import wait_readable
+from ._transport._frame import Frame
+from ._transport._link import Link
 
 _ADVICE: Final = "Use a function of a module, or functools.partial"
 #: How long to wait for the exit code once the connection has ended: under load it takes seconds.
@@ -52,7 +53,7 @@ class Child:
     """
 
     def __init__(
-        self, process: BaseProcess | ForkedProcess, link: Link, what: str, at_end: Callable[[], None] | None
+        self, process: _start.StartedProcess, link: Link, what: str, at_end: Callable[[], None] | None
     ) -> None:
         assert process.pid is not None
         self.link = link
@@ -83,7 +84,7 @@ class Child:
         daemon: bool = True,
         link_limit: int | None = None,
         at_end: Callable[[], None] | None = None,
-        template: Template | None = None,
+        fork: Callable[..., _start.StartedProcess] | None = None,
         **link_options: Any,
     ) -> Child:
         """Start a process that runs ``body(link, *args)`` in its main thread and then ends.
@@ -101,7 +102,7 @@ class Child:
             link_limit: Most bytes of shared memory in each direction; 0: none; ``None``: chosen from the machine's
                 memory.
             at_end: Called once, when the connection has ended; at once if the process cannot be started. Not in forks.
-            template: Template that forks the process, as long as it can.
+            fork: ``launch`` of a template that forks the process, as long as it can.
             link_options: Further arguments of ``link_pair``.
 
         Raises:
@@ -110,9 +111,7 @@ class Child:
             WorkerError: The system cannot start a process.
         """
         try:
-            return cls._try_start(
-                mp_context, body, args, name, what, daemon, link_limit, at_end, template, link_options
-            )
+            return cls._try_start(mp_context, body, args, name, what, daemon, link_limit, at_end, fork, link_options)
         except BaseException:
             _call(at_end)
             raise
@@ -145,17 +144,17 @@ class Child:
         daemon: bool,
         link_limit: int | None,
         at_end: Callable[[], None] | None,
-        template: Template | None,
+        fork: Callable[..., _start.StartedProcess] | None,
         link_options: dict[str, Any],
     ) -> Child:
         link, there = link_pair(link_limit, **link_options)
         try:
-            process: BaseProcess | ForkedProcess | None = None
-            is_renewed = template is not None or context.get_start_method() == "forkserver"
+            process: _start.StartedProcess | None = None
+            is_renewed = fork is not None or context.get_start_method() == "forkserver"
             arguments = there, Call(what, body, args, _start.environment() if is_renewed else {})
-            if template is not None:
-                with suppress(TemplateGone):
-                    process = template.launch(run, arguments, name=name, daemon=daemon)
+            if fork is not None:
+                with suppress(_start.TemplateGone):
+                    process = fork(run, arguments, name=name, daemon=daemon)
             if process is None:
                 process = _start.launch(context, run, arguments, name=name, daemon=daemon)
             return cls(process, link, what, at_end)

@@ -19,15 +19,14 @@ from spdl._processes._memory import exit_on_hangup
 from spdl._reports import short_repr
 
 from ._environment import change_environment
-from ._main_module import can_import_main, check_importable
+from ._main_module import can_import_main, check_importable, find_unpicklable
 from ._protocol import AnyChild, Phase
 from ._signals import ignore_signals
 from ._stacks import offer_stacks
 from ._transport._arena import set_current
-from ._unpicklable import find_unpicklable
 
 if TYPE_CHECKING:
-    from ._transport import LinkEnd
+    from ._transport._connecting import LinkEnd
 
 #: Seconds until the child ends after the parent has ended or has closed the connection.
 GRACE: Final = 1.0

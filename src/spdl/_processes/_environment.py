@@ -1,8 +1,10 @@
-"""Gives processes the environment variables that this process has changed since they were started.
+"""What processes have from this one: environment variables, and the modules that a fork server imports for them.
 
 A fork server keeps the environment of its own start, and so do all processes that it forks; workers that are kept
 between epochs keep that of their start. Credentials, for example, are renewed in between. Only differences are sent, so
 what a process has set for itself remains.
+
+Imports little, because every package that has modules to preload imports it.
 """
 
 from __future__ import annotations
@@ -72,3 +74,19 @@ def _raw() -> dict[object, object]:
     """The encoded variables, which can be compared in a microsecond; empty if they have no such name."""
     raw = getattr(os.environ, "_data", None)
     return raw if isinstance(raw, dict) else {}
+
+
+# -- modules that the fork server imports before it forks, so that children need not import them
+
+#: Those that every child imports, and those that packages have added.
+_modules = ["spdl._processes._preloaded", "spdl._processes._child_main"]
+
+
+def preload(*modules: str) -> None:
+    """Add modules for fork servers that have not started yet. They are imported there, not here."""
+    _modules.extend(module for module in modules if module not in _modules)
+
+
+def to_preload() -> list[str]:
+    """Return all of them."""
+    return list(_modules)

@@ -1,4 +1,4 @@
-"""Checks whether a new process can import the main module, and starts processes if it cannot.
+"""What can be sent to a new process: nothing of a main module that it cannot import, nothing that does not pickle.
 
 ``multiprocessing`` makes every new process import the parent's main module from its file. A program read from stdin
 also has a ``__file__``, ``<stdin>``, and a script may have been deleted: the process would die at its start. If the
@@ -11,8 +11,9 @@ import os
 import pickle
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 def can_import_main() -> bool:
@@ -73,3 +74,31 @@ def without_lost_main() -> Iterator[None]:
         yield
     finally:
         main.__file__ = path
+
+
+def find_unpicklable(
+    parts: Iterable[tuple[str, Any]],
+    dump: Callable[[Any], object] = pickle.dumps,
+    *,
+    ignored: tuple[type[BaseException], ...] = (),
+) -> tuple[str, str] | None:
+    """Find the first object that does not pickle.
+
+    Args:
+        parts: Pairs of name and object.
+        dump: Pickles an object in the way it will be sent.
+        ignored: Exceptions that say nothing about the object.
+
+    Returns:
+        Its name and the reason; ``None`` if all can be pickled.
+    """
+    for name, part in parts:
+        try:
+            dump(part)
+        except KeyboardInterrupt:
+            raise
+        except ignored:
+            continue
+        except BaseException as exc:  # noqa: BLE001 - pickling runs user code, which may call sys.exit()
+            return name, f"it cannot be pickled: {exc} ({type(exc).__name__})"
+    return None

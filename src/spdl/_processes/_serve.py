@@ -10,7 +10,8 @@ from contextlib import suppress
 from typing import Any
 
 from ._remote_failure import RemoteFailure
-from ._transport import Connection, Link, Message
+from ._transport._connection import Connection, Message
+from ._transport._link import Link
 
 
 def serve_requests(link: Connection, handlers: Mapping[int, Callable[[Message], object]]) -> None:

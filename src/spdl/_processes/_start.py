@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 from spdl._errors import WorkerError
 
-from ._environment import Renewed
+from ._environment import Renewed, to_preload
 from ._main_module import without_lost_main
-from ._preload import to_preload
 from ._signals import signals_held
 
 #: The fork server also imports these if this process uses them, because children probably use them too.
@@ -43,6 +42,25 @@ class _Server:
     """The fork server."""
 
     renewed = Renewed()  # variables that have changed since it was started
+
+
+class StartedProcess(Protocol):
+    """What is used of ``multiprocessing.Process``; a template's forks have it too."""
+
+    name: str
+
+    @property
+    def pid(self) -> int | None: ...
+    @property
+    def sentinel(self) -> int: ...
+    @property
+    def exitcode(self) -> int | None: ...
+    def join(self, timeout: float | None = None) -> None: ...
+    def close(self) -> None: ...
+
+
+class TemplateGone(Exception):
+    """The template has ended or cannot fork. Start the process in another way."""
 
 
 class ForkServerGone(WorkerError):

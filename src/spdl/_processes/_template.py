@@ -24,18 +24,15 @@ from typing import Any, ClassVar, Final
 
 from spdl._errors import WorkerError
 
+from ._child import Child
 from ._main_module import can_import_main
-from ._start import forget
+from ._start import TemplateGone, forget
 from ._template_main import FORK, HEADER, IMPORT, MOST_DESCRIPTORS, REPLY, Passed, serve
-from ._transport import wait_readable
+from ._transport._connection import wait_readable
 
 _IS_SUPPORTED: Final = sys.platform == "linux"
 #: Time limit in seconds for importing modules; after that, workers are started without a template.
 _LONGEST: Final = 120.0
-
-
-class TemplateGone(Exception):
-    """The template has ended or cannot fork. Start the process in another way."""
 
 
 class ForkedProcess:
@@ -107,8 +104,6 @@ class Template:
     """
 
     def __init__(self, mp_context: BaseContext) -> None:
-        from ._child import Child  # which imports this module
-
         self._lock = threading.Lock()
         self._imported: set[str] = set()
         self.control, there = socket.socketpair()

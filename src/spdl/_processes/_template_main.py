@@ -26,7 +26,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Final, NamedTuple
 
 from ._signals import signals_held
-from ._transport import Link
+from ._transport._link import Link
 
 #: Kind of request, number of descriptors, bytes of data.
 HEADER: Final = struct.Struct("<BIQ")

@@ -44,8 +44,7 @@ __all__, _get, __dir__ = lazy_names(
             "UnsupportedPythonError WorkerDiedError WorkerError WorkerTimeoutError"
         ),
         "spdl._processes._transport._arena": "arena_slot",
-        "spdl._processes._transport._ring": "SharedMemoryRingBuffer",
-        "spdl._processes._transport._segments": "SharedMemorySegmentPool",
+        "spdl._processes._transport._explicit": "SharedMemoryRingBuffer SharedMemorySegmentPool",
         "spdl._random": "Rng RngKey",
     },
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from spdl._processes._preload import preload
+from spdl._processes._environment import preload
 
 from . import config as _config
 from ._assemble import BuildOptions, assemble
@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 
 # A process that builds pipelines probably starts children that need the engine too, and importing it takes longer than
 # starting a process.
-preload("spdl.pipeline._remote._preloaded_engine")
+preload(
+    "spdl.pipeline._build",
+    "spdl.pipeline._remote._isolated_main",
+    "spdl.pipeline._remote._moved_pool",
+    "spdl.pipeline._remote._region_main",
+    "spdl.pipeline._remote._run_pipeline_main",
+)
 
 U = TypeVar("U")
 

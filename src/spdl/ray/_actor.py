@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._processes._elsewhere import pid_space
 from spdl._processes._stacks import offer_stacks
-from spdl._processes._transport import NOTHING, Encoded
+from spdl._processes._transport._pickling import NOTHING, Encoded
 from spdl.pipeline._remote._region_main import serve
 
 from ._door import DoorAddress, enter
-from ._library import import_ray
 from ._looking import show
-from ._messages import ArrivedMessage, PayloadEncoder, Place, Wire, to_wire
+from ._messages import ArrivedMessage, PayloadEncoder, Place, Wire, import_ray, to_wire
 
 if TYPE_CHECKING:
     from spdl.pipeline._remote._region_main import RegionSpec

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from spdl._numbers import as_int, as_seconds, as_timeout
 from spdl.pipeline.defs import ExecutorConfig
 
-from ._library import import_ray
-
 if TYPE_CHECKING:
     from spdl.pipeline._remote._region_main import RegionSpec
 
@@ -105,11 +103,25 @@ class RayActors(ExecutorConfig):
         self.__dict__.update(state)
 
     def _build(self, spec: RegionSpec) -> RayWorkers:
+        from ._messages import import_ray
+
         import_ray()  # so that building reports a missing package
 
         from ._workers import RayWorkers
 
-        return RayWorkers(spec, self)
+        options: dict[str, Any] = {"num_cpus": self.num_cpus, "scheduling_strategy": self.placement}
+        if self.resources is not None:
+            options["resources"] = dict(self.resources)
+        if self.runtime_env is not None:
+            options["runtime_env"] = dict(self.runtime_env)
+        return RayWorkers(
+            spec,
+            self.num_actors,
+            options,
+            restart=self.restart,
+            start_timeout=self.start_timeout,
+            address=self._address,
+        )
 
 
 def _present_address() -> str | None:

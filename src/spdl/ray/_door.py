@@ -24,8 +24,8 @@ from typing import Final, NamedTuple
 
 from spdl._monitor._places import is_same_user
 from spdl._monitor._server import Acceptor
-from spdl._processes._transport import Link, link_pair
-from spdl._processes._transport._passing import receive_end, send_end
+from spdl._processes._transport._connecting import link_pair, receive_end, send_end
+from spdl._processes._transport._link import Link
 
 #: The key, the number of the actor, its generation, its pid.
 _HELLO: Final = struct.Struct("<32sIII")

@@ -11,8 +11,7 @@ from typing import Any, Final, Protocol
 from spdl._processes._elsewhere import WorkerElsewhere, pid_space
 from spdl._reports import frames_of_threads
 
-from ._library import import_ray
-from ._messages import Place
+from ._messages import Place, import_ray
 
 #: The concurrency group of the actors' calls.
 GROUP: Final = "look"

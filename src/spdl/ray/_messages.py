@@ -1,4 +1,4 @@
-"""Messages between a pipeline and its actors, in the form that Ray carries.
+"""Ray, imported on first use, and the messages between a pipeline and its actors in the form that Ray carries.
 
 Large parts of a payload are sent as ``PickleBuffer``: Ray puts them in its object store, and the other side reads them
 there. Such memory is read-only.
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable
+from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
-from spdl._processes._transport import NOTHING, Encoded
-from spdl._processes._transport._pickling import Encoder, Form, contained, decode
+from spdl._processes._transport._pickling import NOTHING, Encoded, Encoder, Form, contained, decode
 
 #: For each message: kind, number, form, head, number of deep buffers, buffers.
 Wire: TypeAlias = "list[tuple[int, int, int, bytes, int, list[Any]]]"
@@ -23,6 +23,19 @@ class Place(NamedTuple):
     host: str
     pid: int
     space: str = ""  #: see ``pid_space``
+
+
+def import_ray() -> Any:
+    """Return the module ``ray``.
+
+    Raises:
+        ImportError: It is not installed; the message names the extra.
+    """
+    try:
+        return import_module("ray")
+    except ImportError as exc:
+        text = f"RayActors needs the package ray, which cannot be imported ({exc}): pip install 'spdl-native[ray]'"
+        raise ImportError(text, name=exc.name) from exc
 
 
 class PayloadEncoder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from math import inf
@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from spdl._errors import WorkerDiedError, WorkerError
 from spdl._processes._elsewhere import ELSEWHERE, pid_space
-from spdl._processes._transport import NOTHING, Encoded, Link, Message
+from spdl._processes._transport._connection import Message
+from spdl._processes._transport._link import Link
+from spdl._processes._transport._pickling import NOTHING, Encoded
 from spdl.pipeline._engine._region._workers import Died, Event, Failed, Ready, Then, Told
 from spdl.pipeline._remote._protocol import ToRegionWorker
-from spdl.pipeline._remote._region_talk import RegionTalk
+from spdl.pipeline._remote._region_main import RegionTalk
 
 from ._actor import RegionActor
 from ._door import Door, DoorAddress, open_door
-from ._library import import_ray
 from ._looking import GROUP, Looking
-from ._messages import ArrivedMessage, PayloadEncoder, Place, Wire, to_wire
+from ._messages import ArrivedMessage, PayloadEncoder, Place, Wire, import_ray, to_wire
 
 if TYPE_CHECKING:
     from spdl.pipeline._remote._region_main import RegionSpec
 
-    from ._actors import RayActors
 
 _LOG: Final = logging.getLogger("spdl.pipeline")
 _GROUPS: Final = {"in": 1, "out": 1, GROUP: 1}
@@ -117,18 +117,38 @@ class _Port:
 
 
 class RayWorkers:
-    """See ``RegionWorkers``."""
+    """See ``RegionWorkers``, and ``RayActors`` for the arguments.
+
+    Args:
+        spec: The work of the region.
+        num_actors: Number of actors.
+        options: Arguments of ``ray.remote``.
+        restart: Whether to replace an actor that dies.
+        start_timeout: How long an actor may take to start, in seconds.
+        address: Of the cluster to connect to; ``None``: the one that Ray chooses.
+    """
 
     may_resize = True
 
-    def __init__(self, spec: RegionSpec, config: RayActors) -> None:
-        self.num_workers = config.num_actors
-        self.may_replace = config.restart
+    def __init__(
+        self,
+        spec: RegionSpec,
+        num_actors: int,
+        options: Mapping[str, Any],
+        *,
+        restart: bool,
+        start_timeout: float | None,
+        address: str | None,
+    ) -> None:
+        self.num_workers = num_actors
+        self.may_replace = restart
         self.waits_until_ready = True  # the cluster may have room for only some of them
         self._spec: Any = spec
         self._actor_class: Any = None
         self._stage = spec.stage
-        self._config = config
+        self._options = options
+        self._start_timeout = start_timeout
+        self._address = address
         self._talk = RegionTalk()
         self._ports: list[_Port] = []
         self._looking = Looking(self._stage, self._ports)
@@ -141,8 +161,9 @@ class RayWorkers:
     def start(self) -> None:
         ray = import_ray()
         if not ray.is_initialized():
-            ray.init(address=self._config._address)
-        self._actor_class = _actor_class(self._config)  # Ray exports it once
+            ray.init(address=self._address)
+        # Ray exports it once.
+        self._actor_class = ray.remote(concurrency_groups=_GROUPS, max_restarts=0, **self._options)(RegionActor)
         ELSEWHERE.add(self._looking)
         with self._admitting:  # not before they are all known
             for index in range(self.num_workers):
@@ -186,8 +207,8 @@ class RayWorkers:
         """Have Ray start an actor, and listen to it."""
         actor = self._actor_class.remote()
         port = _Port(actor, index, generation, self._heard)
-        if self._config.start_timeout is not None:
-            port.deadline = monotonic() + self._config.start_timeout
+        if self._start_timeout is not None:
+            port.deadline = monotonic() + self._start_timeout
         stream = actor.outputs.options(concurrency_group="out", num_returns="streaming").remote()
         self._talk.begin(index)
         port.listener = threading.Thread(
@@ -250,9 +271,7 @@ class RayWorkers:
         if not late:
             return
         who = " and ".join(self.describe(index) for index in late)
-        text = (
-            f"{who} of {self._stage} not ready {self._config.start_timeout:g} s after the start: {self._shortage(late)}"
-        )
+        text = f"{who} of {self._stage} not ready {self._start_timeout:g} s after the start: {self._shortage(late)}"
         if any(port.is_ready and not port.is_lost for port in self._ports):
             _LOG.warning("%s. The other actors go on, and these join them when they are ready.", text)
         else:
@@ -262,9 +281,9 @@ class RayWorkers:
         """Why actors are not ready, as far as known."""
         if all(self._ports[index].place is not None for index in late):
             return "they run, but the initializer has not returned"
-        ray, config = import_ray(), self._config
-        num_cpus = config.num_cpus
-        reserved = {"CPU": int(num_cpus) if num_cpus == int(num_cpus) else num_cpus} | dict(config.resources or {})
+        ray, num_cpus = import_ray(), self._options["num_cpus"]
+        reserved = {"CPU": int(num_cpus) if num_cpus == int(num_cpus) else num_cpus}
+        reserved |= self._options.get("resources", {})
         try:
             total, free = ray.cluster_resources(), ray.available_resources()
         except Exception as exc:  # noqa: BLE001 - the cluster may be gone
@@ -376,16 +395,6 @@ class RayWorkers:
     def describe(self, worker: int) -> str:
         place = self._ports[worker].place if worker < len(self._ports) else None
         return f"actor {worker}" if place is None else f"actor {worker} (pid {place.pid} on {place.host})"
-
-
-def _actor_class(config: RayActors) -> Any:
-    """``RegionActor`` as a Ray actor class."""
-    options: dict[str, Any] = {"num_cpus": config.num_cpus, "scheduling_strategy": config.placement}
-    if config.resources is not None:
-        options["resources"] = dict(config.resources)
-    if config.runtime_env is not None:
-        options["runtime_env"] = dict(config.runtime_env)
-    return import_ray().remote(concurrency_groups=_GROUPS, max_restarts=0, **options)(RegionActor)
 
 
 def _listen(stream: Any, port: _Port, worker: int, heard: SimpleQueue[_Heard | None]) -> None:

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from spdl._processes._child import Child
-from spdl._processes._transport import Link, wait_readable
+from spdl._processes._transport._connection import wait_readable
+from spdl._processes._transport._link import Link
 from spdl.pipeline import Pipeline, PipelineBuilder, build_pipeline
 from spdl.pipeline._engine._region._lane import RegionLane
-from spdl.pipeline._remote._moved_regions import close_ends, move_regions
+from spdl.pipeline._remote._regions import close_ends, move_regions
 from spdl.pipeline.defs import MAIN_PROCESS, PipelineConfig, ProcessPoolExecutorConfig
 from tests.pipeline.regions import ops
 from tests.support.region_kinds import IN_PROCESSES, RegionKind

@@ -8,7 +8,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from spdl._processes._transport import Frame, link_pair
+from spdl._processes._transport._connecting import link_pair
+from spdl._processes._transport._frame import Frame
 from spdl.pipeline import WorkerDiedError
 from spdl.pipeline._remote._region_main import RegionSpec, serve
 from spdl.pipeline._remote._regions import LinkedWorkers, Slot

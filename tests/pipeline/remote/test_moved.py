@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from spdl._processes._transport import Link, link_pair
+from spdl._processes._transport._connecting import link_pair
+from spdl._processes._transport._link import Link
 from spdl.pipeline import (
     PipelineBuilder,
     PriorityProcessPoolExecutor,
@@ -23,9 +24,8 @@ from spdl.pipeline import (
     WorkerError,
 )
 from spdl.pipeline import run_pipeline_in_subprocess as run
-from spdl.pipeline._remote._executors import MovedThreadPool, make_thread_pools
 from spdl.pipeline._remote._moved import MovedWorkers, move_executors
-from spdl.pipeline._remote._moved_pool import MovedProcessPool
+from spdl.pipeline._remote._moved_pool import MovedProcessPool, MovedThreadPool, make_thread_pools
 from spdl.pipeline.defs import (
     MAIN_PROCESS,
     Merge,

@@ -1,4 +1,4 @@
-"""``_random_state``: what is drawn there is what would have been drawn here."""
+"""``_run_pipeline_main``: what is drawn there is what would have been drawn here."""
 
 import random
 import sys
@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline._remote import _random_state
-from spdl.pipeline._remote._random_state import capture, restore
+from spdl.pipeline._remote import _run_pipeline_main
+from spdl.pipeline._remote._run_pipeline_main import capture, restore
 from tests.support.child import run_child
 
 
@@ -29,7 +29,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: None) -> str:
     name = "module_with_a_state_of_its_own"
     (tmp_path / f"{name}.py").write_text("state = 'its own'\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(_random_state, "_OTHERS", {name: (_get_fake, _put_fake)})
+    monkeypatch.setattr(_run_pipeline_main, "_OTHERS", {name: (_get_fake, _put_fake)})
     monkeypatch.delitem(sys.modules, name, raising=False)
     return name
 
@@ -127,7 +127,7 @@ def test_state_crosses_to_a_process_that_imports_later() -> None:
     run_child(
         """
         import multiprocessing, sys
-        from spdl.pipeline._remote._random_state import capture, restore
+        from spdl.pipeline._remote._run_pipeline_main import capture, restore
 
         def draw(state, answers):
             restore(state)

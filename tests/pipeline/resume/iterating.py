@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from spdl._processes._transport import Frame, link_pair
+from spdl._processes._transport._connecting import link_pair
+from spdl._processes._transport._frame import Frame
 from spdl.dataloader._prefetching import Movers, PrefetchingIterator
 from spdl.io._devices._staging import Moved
 from spdl.pipeline import WorkerDiedError
+from spdl.pipeline._remote._iterate import ResumableWorker
 from spdl.pipeline._remote._iterate_main import run
-from spdl.pipeline._remote._iterating import ResumableWorker
 from spdl.pipeline._remote._run_pipeline_main import ResumableItems
 from tests.support.timeouts import TIMEOUT
 

@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl._processes._transport import NOTHING, Link, link_pair
+from spdl._processes._transport._connecting import link_pair
 from spdl._processes._transport._frame import HEADER
+from spdl._processes._transport._link import Link
+from spdl._processes._transport._pickling import NOTHING
 from tests.processes.transport.stores import FakeStore
 
 

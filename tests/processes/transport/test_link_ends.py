@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from spdl._processes._transport import Link, link_ends
+from spdl._processes._transport._connecting import link_ends
+from spdl._processes._transport._link import Link
 
 
 def exchange(one: Link, other: Link, item: bytes) -> None:

@@ -13,7 +13,9 @@ from typing import Any, Self
 
 import pytest
 
-from spdl._processes._transport import Link, _rings, link_pair
+from spdl._processes._transport import _rings
+from spdl._processes._transport._connecting import link_pair
+from spdl._processes._transport._link import Link
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 

@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl._processes._memory import FrameRing
-from spdl._processes._transport import Link, _rings, link_pair
+from spdl._processes._transport import _rings
+from spdl._processes._transport._connecting import link_pair
+from spdl._processes._transport._link import Link
 
 PAGE = mmap.PAGESIZE
 REFUSED, DONE, WAKING = 0, 1, 2

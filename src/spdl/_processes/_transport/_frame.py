@@ -5,12 +5,13 @@ from __future__ import annotations
 import marshal
 import pickle
 import struct
+import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from ._pickling import Form, contained, decode
 
 if TYPE_CHECKING:
-    from ._link import Link
+    from ._connection import Receiver
 
 #: Kind, form, flags; number of persistent buffers, or a count; number; bytes of the places; bytes of the head.
 HEADER: Final = struct.Struct("<BBHIQQQ")
@@ -33,15 +34,37 @@ def _load_spans(data: bytes) -> Any:
     return (pickle if data[:1] == pickle.PROTO else marshal).loads(data)
 
 
+class Inbound:
+    """What gives the buffers of received messages, called by one thread at a time."""
+
+    __slots__ = ("_lock", "receiver")
+
+    def __init__(self, receiver: Receiver | None) -> None:
+        self.receiver = receiver
+        self._lock = threading.Lock()
+
+    def get(self, spans: Any) -> list[Any]:
+        assert self.receiver is not None, "the sender has a store and this side no receiver"
+        with self._lock:
+            return self.receiver.get(spans)
+
+    def drop(self, spans: Any) -> None:
+        if self.receiver is not None:
+            with self._lock:
+                self.receiver.drop(spans)
+
+
 class Frame:
     """A received message. ``load`` unpickles its payload, once; or ``discard`` frees it."""
 
-    __slots__ = ("_form", "_head", "_link", "_num_deep", "_places", "kind", "number")
+    __slots__ = ("_form", "_head", "_inbound", "_num_deep", "_places", "kind", "number")
 
-    def __init__(self, link: Link, kind: int, number: int, form: int, head: bytes, num_deep: int, places: Any) -> None:
+    def __init__(
+        self, inbound: Inbound, kind: int, number: int, form: int, head: bytes, num_deep: int, places: Any
+    ) -> None:
         self.kind = kind
         self.number = number
-        self._link: Link | None = link
+        self._inbound: Inbound | None = inbound
         self._form = form
         self._head = head
         self._num_deep = num_deep
@@ -59,8 +82,8 @@ class Frame:
             Exception: Any error of unpickling. An error that is not an ``Exception`` becomes the cause of a
                 ``RuntimeError``, except for Ctrl-C.
         """
-        link, self._link = self._link, None
-        assert link is not None, "a frame is loaded or discarded once"
+        inbound, self._inbound = self._inbound, None
+        assert inbound is not None, "a frame is loaded or discarded once"
         places = self._places
         try:
             if places is None:
@@ -71,11 +94,11 @@ class Frame:
                     return pickle.loads(self._head)
                 buffers: list[Any] = []
             elif type(places) is bytes:
-                buffers = link._get(_load_spans(places))
+                buffers = inbound.get(_load_spans(places))
             else:
                 buffers = places
             self._places = None
-            as_views = link.receiver is not None and link.receiver.bytes_as_views
+            as_views = inbound.receiver is not None and inbound.receiver.bytes_as_views
             return decode(Form(self._form), self._head, buffers, self._num_deep, bytes_as_views=as_views)
         except BaseException as exc:
             error = contained(exc, "unpickling")
@@ -85,13 +108,13 @@ class Frame:
 
     def discard(self) -> None:
         """Free the payload's memory without loading it. Idempotent; does nothing after ``load``."""
-        link, self._link = self._link, None
+        inbound, self._inbound = self._inbound, None
         places, self._places = self._places, None
-        if link is not None and type(places) is bytes:
-            link._drop(_load_spans(places))
+        if inbound is not None and type(places) is bytes:
+            inbound.drop(_load_spans(places))
 
 
-def cut(link: Link, data: bytes, frames: list[Frame]) -> tuple[int, int]:
+def cut(inbound: Inbound, data: bytes, frames: list[Frame]) -> tuple[int, int]:
     """Cut ``data`` into frames. Return where the rest begins, and how many bytes it needs for the next frame."""
     position, end = 0, len(data)
     unpack, header_size = HEADER.unpack_from, HEADER.size
@@ -106,7 +129,7 @@ def cut(link: Link, data: bytes, frames: list[Frame]) -> tuple[int, int]:
         if end - position < needed:
             break
         if not num_places:
-            frames.append(Frame(link, kind, number, form, data[at : at + num_head], num_deep, None))
+            frames.append(Frame(inbound, kind, number, form, data[at : at + num_head], num_deep, None))
             position += needed
             needed = header_size
             continue
@@ -124,7 +147,7 @@ def cut(link: Link, data: bytes, frames: list[Frame]) -> tuple[int, int]:
                 for size in sizes:
                     places.append(bytearray(view[at : at + size]))
                     at += size
-        frames.append(Frame(link, kind, number, form, head, num_deep, places))
+        frames.append(Frame(inbound, kind, number, form, head, num_deep, places))
         position += needed
         needed = header_size
     return position, needed

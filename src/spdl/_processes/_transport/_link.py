@@ -26,12 +26,11 @@ from typing import Any, Final
 
 from spdl._processes._memory import Writer
 
+from ._connection import Receiver, Store, wait_readable
 from ._custom import CustomStore
-from ._frame import BELL, HEADER, INLINE, RAW, Frame, cut, dump_spans
+from ._frame import BELL, HEADER, INLINE, RAW, Frame, Inbound, cut, dump_spans
 from ._pickling import NOTHING, Encoded, Encoder, Form, contained
 from ._rings import Rings
-from ._stores import Receiver, Store
-from ._waiting import wait_readable
 
 #: Below the size for which malloc maps memory anew each time: a receive of 128 KiB took 28 us where measured, one of 64
 #: KiB took 5 us.
@@ -63,10 +62,9 @@ class Link:
         self._socket = sock
         self._rings = rings
         self.store = store
-        self.receiver = receiver
+        self._inbound = Inbound(receiver)
         self._encoder = Encoder(thorough=isinstance(store, CustomStore))
         self._put_lock = threading.Lock()
-        self._get_lock = threading.Lock()
         self._send_lock = threading.Lock()
         self._frames: deque[Frame] = deque()
         self._data = b""  # received, but not yet a whole frame
@@ -76,6 +74,15 @@ class Link:
         self._is_closed = False
         self._writer: Writer | None = None
         _forget_in_forked_children(self)
+
+    @property
+    def receiver(self) -> Receiver | None:
+        """What returns the buffers of received messages."""
+        return self._inbound.receiver
+
+    @receiver.setter
+    def receiver(self, receiver: Receiver | None) -> None:
+        self._inbound.receiver = receiver
 
     @property
     def sender(self) -> Any:
@@ -356,7 +363,7 @@ class Link:
     def _accept(self, data: bytes) -> None:
         """Accept frames from the socket; keep the rest of ``data``."""
         frames: list[Frame] = []
-        position, needed = cut(self, data, frames)
+        position, needed = cut(self._inbound, data, frames)
         self._data = data[position:]
         self._num_received = len(data) - position
         self._num_needed = needed if self._num_received >= HEADER.size else HEADER.size
@@ -376,20 +383,10 @@ class Link:
         num_bytes = 0
         while num_bytes < enough and (data := rings.inbound.take(_RECEIVE_AT_ONCE)):
             frames: list[Frame] = []
-            cut(self, data, frames)
+            cut(self._inbound, data, frames)
             self._frames.extend(frames)
             num_bytes += len(data)
         return num_bytes > 0
-
-    def _get(self, spans: Any) -> list[Any]:
-        assert self.receiver is not None, "the sender has a store and this side no receiver"
-        with self._get_lock:
-            return self.receiver.get(spans)
-
-    def _drop(self, spans: Any) -> None:
-        if self.receiver is not None:
-            with self._get_lock:
-                self.receiver.drop(spans)
 
     # -- the end
 

@@ -14,7 +14,7 @@ from spdl._errors import WorkerDiedError, WorkerError, WorkerTimeoutError
 from spdl._processes._child import Child
 from spdl._processes._environment import Environment
 from spdl._processes._stacks import STACK_SIGNAL, stacks_of, tidy
-from spdl._processes._transport import wait_readable
+from spdl._processes._transport._connection import wait_readable
 from spdl._reports import add_note
 from spdl.pipeline._engine._remote_calls import IsolatedReply, IsolatedTask
 
@@ -24,7 +24,7 @@ from ._protocol import FromIsolated, ToIsolated
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from spdl._processes._transport import Frame
+    from spdl._processes._transport._frame import Frame
 
 #: Whether the stacks of a child can be read without a pipe.
 _HAS_PROC: Final[bool] = sys.platform == "linux"

@@ -20,7 +20,9 @@ from ._protocol import FromIsolated, ToIsolated
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from spdl._processes._transport import Encoded, Link, Message
+    from spdl._processes._transport._connection import Message
+    from spdl._processes._transport._link import Link
+    from spdl._processes._transport._pickling import Encoded
     from spdl.pipeline.defs import Retry
 
 

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 from spdl._processes._environment import change_environment
 from spdl._processes._remote_failure import RemoteFailure
 from spdl._processes._serve import await_end
-from spdl._processes._transport import Link
+from spdl._processes._transport._link import Link
 from spdl._processes._transport._pickling import LARGE
 from spdl._reports import log, name_of
 
 from ._protocol import FromIterator, ToIterator
 
 if TYPE_CHECKING:
-    from spdl._processes._transport import Frame
+    from spdl._processes._transport._frame import Frame
 
 #: Maximum time in seconds between two checks for commands while items are made. A check, which is a system call, costs
 #: as much as an item.

@@ -15,13 +15,11 @@ from typing import Any, TypeVar
 
 from spdl._errors import WorkerDiedError, WorkerError
 from spdl._processes._child import Child, stop_all, wait_deaths
-from spdl._processes._transport import LinkEnd, link_ends
+from spdl._processes._transport._connecting import LinkEnd, link_ends
 from spdl._reports import add_note, notes_of
 from spdl.pipeline.defs import PathStage, PipelineConfig
 
-from ._executors import MovedThreadPool, map_executors, map_pipes
-from ._moved_main import work
-from ._moved_pool import MovedProcessPool
+from ._moved_pool import MovedProcessPool, MovedThreadPool, map_executors, map_pipes, work
 from ._protocol import FromMoved
 
 U = TypeVar("U")

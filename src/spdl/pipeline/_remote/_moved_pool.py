@@ -1,22 +1,107 @@
-"""The proxy of a moved process pool in the process where the pipeline runs."""
+"""Executors in the process where a pipeline runs: thread pools made there, proxies of moved process pools.
+
+The worker of a moved pool has two connections. Through one, the process where the pipeline runs sends it calls. The
+other leads to its owner, the process that started it. The worker ends when both are closed: so the pipeline can finish
+its calls, and the owner can treat any other end as a death. If the pipeline's process does not close its connection,
+the worker ends a moment after its owner has closed the other one.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from spdl._errors import WorkerDiedError
-from spdl._processes._environment import Environment
-from spdl._processes._transport import Encoded, Link, LinkEnd
-from spdl.pipeline._engine._remote_calls import unpack_remote
+from spdl._processes._environment import Environment, change_environment_by
+from spdl._processes._serve import await_end, failure_of, serve_requests
+from spdl._processes._transport._arena import set_current
+from spdl._processes._transport._connecting import LinkEnd
+from spdl._processes._transport._frame import Frame
+from spdl._processes._transport._link import Link
+from spdl._processes._transport._pickling import Encoded
+from spdl.pipeline._engine._remote_calls import call_remotely, unpack_remote
+from spdl.pipeline.defs import MainProcess, MergeConfig, PathStage, PipelineConfig, PlacementConfig
 
-from ._protocol import MovedCall
+from ._protocol import FromMoved, MovedCall
 
 P = ParamSpec("P")
 T = TypeVar("T")
+U = TypeVar("U")
+
+
+def make_thread_pools(config: PipelineConfig[U]) -> PipelineConfig[U]:
+    """Return the pipeline with thread pools in place of their descriptions. Called in the process that runs it."""
+    made: dict[int, Executor] = {}
+
+    def make(executor: Executor) -> Executor:
+        if not isinstance(executor, MovedThreadPool):
+            return executor
+        if id(executor) not in made:
+            made[id(executor)] = executor.make()
+        return made[id(executor)]
+
+    return map_executors(config, make)
+
+
+def release_executors(config: PipelineConfig[Any]) -> None:
+    """Shut down the executors of this process. Called in the process that ran the pipeline, before it ends.
+
+    A process of ``multiprocessing`` waits for its children when it ends, and a process pool stops its workers only
+    after that.
+    """
+
+    def release(executor: Executor) -> Executor:
+        # Has no effect on an entry point of a priority pool.
+        getattr(executor, "_owner", executor).shutdown(wait=False, cancel_futures=True)
+        return executor
+
+    map_executors(config, release)
+
+
+@dataclass(frozen=True, eq=False)
+class MovedThreadPool(Executor):
+    """A picklable description of a thread pool, used in place of an executor."""
+
+    cls: type[ThreadPoolExecutor]
+    max_workers: int
+    thread_name_prefix: str
+    initializer: Callable[..., object] | None
+    initargs: tuple[Any, ...]
+
+    def make(self) -> ThreadPoolExecutor:
+        """Make the pool."""
+        return self.cls(self.max_workers, self.thread_name_prefix, self.initializer, self.initargs)
+
+
+def map_executors(config: PipelineConfig[U], change: Callable[[Executor], Executor]) -> PipelineConfig[U]:
+    """Return the pipeline with each executor replaced by ``change(executor)``. Executors in regions are dropped."""
+    return map_pipes(config, lambda _, executor: change(executor))
+
+
+_Change = Callable[[PathStage, Executor], Executor | None]
+
+
+def map_pipes(config: PipelineConfig[U], change: _Change) -> PipelineConfig[U]:
+    """Same as ``map_executors``, but ``change`` gets the stage too. Includes merged pipelines and all paths."""
+    source = config.src
+    if isinstance(source, MergeConfig):
+        source = replace(source, pipeline_configs=tuple(map_pipes(sub, change) for sub in source.pipeline_configs))
+    pipes = []
+    is_inside = False
+    for stage in config.pipes:
+        if isinstance(stage, PlacementConfig):
+            is_inside = not isinstance(stage.target, MainProcess)
+        pipes.append(stage._map_executors(_drop if is_inside else change))
+    return replace(config, src=source, pipes=pipes)
+
+
+def _drop(stage: PathStage, executor: Executor) -> None:
+    """Drop an executor: stages in regions run on threads of the workers."""
 
 
 class _Task(NamedTuple):
@@ -142,3 +227,45 @@ def _broken_pool(why: str) -> RuntimeError:
     # The type of every other death of a worker: it tells the main process to add details.
     error.__cause__ = WorkerDiedError(why)
     return error
+
+
+def work(owner: Link, there: LinkEnd, initializer: Callable[..., object] | None, initargs: tuple[Any, ...]) -> None:
+    """Serve calls until both connections are closed.
+
+    Args:
+        owner: Connection to the process that started this one.
+        there: Connection to the process where the pipeline runs.
+        initializer: Function called first.
+        initargs: Arguments of ``initializer``.
+    """
+    with there.open() as link:
+        if link.sender is not None:
+            set_current(link.sender)  # ops allocate results in the memory from which they are sent
+        if initializer is not None and (failure := failure_of(initializer, *initargs)) is not None:
+            owner.send(FromMoved.INITIALIZER_FAILED, 0, failure)
+            return
+        owner.send(FromMoved.READY)
+        serve_requests(link, {MovedCall.CALL: partial(_answer, link), MovedCall.ENVIRONMENT: change_environment_by})
+    await_end(owner)
+
+
+def _answer(link: Link, frame: Frame) -> None:
+    """Run the call in ``frame`` and send the outcome. Keeps no reference to the call or its result."""
+    value, failure = call_remotely(_run, frame)
+    if failure is None:
+        encoded, failure = call_remotely(link.encode, value)
+        del value
+        if failure is None:
+            link.send_encoded([(MovedCall.RESULT, 0, encoded)])
+            return
+    link.send(MovedCall.FAILED, 0, failure)
+
+
+def _run(frame: Frame) -> Any:
+    fn, args, kwargs = frame.load()
+    try:
+        return fn(*args, **kwargs)
+    except Exception:
+        raise
+    except BaseException as exc:  # a sys.exit() in user code fails the call, not the worker, as in other pools
+        raise RuntimeError(f"the call ended with {type(exc).__name__}: {exc}") from exc

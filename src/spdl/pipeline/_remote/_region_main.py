@@ -8,23 +8,27 @@ sends, so messages are sent in the order of the events.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
-from spdl._errors import PipelineFailure
+from spdl._errors import PipelineFailure, WorkerError
 from spdl._processes._environment import change_environment_by
 from spdl._processes._remote_failure import RemoteFailure
 from spdl._processes._serve import await_end, failure_of, serve_requests
-from spdl._processes._transport import NOTHING, Connection, Link, LinkEnd, Message
 from spdl._processes._transport._arena import set_current
+from spdl._processes._transport._connecting import LinkEnd
+from spdl._processes._transport._connection import Connection, Message
+from spdl._processes._transport._link import Link
+from spdl._processes._transport._pickling import NOTHING
 from spdl._reports import add_note
 from spdl.pipeline._engine._failures import short_repr
 from spdl.pipeline._engine._places import Placed
 from spdl.pipeline._engine._region._reader import RegionReader
 from spdl.pipeline._engine._region._stage import MAX_TRANSFERS
-from spdl.pipeline._engine._region._workers import Then
+from spdl.pipeline._engine._region._workers import Event, Failed, Ready, Report, Then, Told, Unreadable
 from spdl.pipeline._engine._thread import EngineThread
 from spdl.pipeline._pipeline_ids import PIPELINE_IDS
 from spdl.pipeline.defs import PipelineConfig, SinkConfig, SourceConfig
@@ -34,6 +38,7 @@ from ._protocol import FromRegionWorker, ToRegionWorker
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from spdl._processes._transport._pickling import Encoded
     from spdl.pipeline._engine._channel import Entry
     from spdl.pipeline.defs import MaxFailures, PathStage
 
@@ -42,6 +47,8 @@ _REPORTS: Final = {
     Then.MARK: FromRegionWorker.AT_MARK,
     Then.END: FromRegionWorker.AT_END,
 }
+_MEANINGS: Final[dict[int, Then]] = {kind: then for then, kind in _REPORTS.items()}
+_ENDS: Final = {Then.MARK: ToRegionWorker.MARK, Then.END: ToRegionWorker.END}
 #: Maximum time in seconds that running ops may take after a conversation was closed, before the next one begins.
 _STOP_TIMEOUT: Final = 0.5
 _FOR_EVER: Final = 1e6
@@ -313,3 +320,69 @@ class _Conversation:
         with suppress(OSError):
             what = (f"Fused subprocess pipeline failed: in {self.who}", RemoteFailure.of(exc))
             self.link.send(FromRegionWorker.BROKEN, self.number, what)
+
+
+# -- the other end: on the side of the pipeline that uses the workers
+
+
+class RegionTalk:
+    """The messages of one region's pipeline. The sending thread calls ``encode``, the waiting thread the other methods.
+
+    Args:
+        conversation: Number of the conversation; messages of other ones are discarded.
+    """
+
+    def __init__(self, conversation: int = 1) -> None:
+        self.conversation = conversation
+        self._outputs: dict[int, list[Any]] = {}  # by worker: outputs received whose report has not arrived
+
+    def begin(self, worker: int) -> None:
+        """Begin with a worker. Drops outputs that its predecessor has sent without a report."""
+        self._outputs[worker] = []
+
+    def encode(
+        self, connection: Connection, transfer: Sequence[tuple[int, Any]], num_credits: int, then: Then
+    ) -> tuple[list[tuple[int, int, Encoded]], list[tuple[int, Exception]]]:
+        """Return the messages for ``RegionWorkers.send``, and the items that cannot be pickled."""
+        empty = connection.encode(NOTHING)
+        frames: list[tuple[int, int, Encoded]] = []
+        refused: list[tuple[int, Exception]] = []
+        for position, value in transfer:
+            try:
+                frames.append((ToRegionWorker.ITEM, position, connection.encode(value)))
+            except Exception as exc:  # noqa: BLE001 - pickling runs the user's code
+                refused.append((position, exc))
+        if transfer:
+            frames.append((ToRegionWorker.DEALT, 0, empty))
+        if num_credits:
+            frames.append((ToRegionWorker.CREDIT, num_credits, empty))
+        if then is not Then.NOTHING:
+            frames.append((_ENDS[then], 0, empty))
+        return frames, refused
+
+    def hear(self, worker: int, message: Message) -> Event | None:
+        """Return what a message of a worker means; ``None``: nothing yet."""
+        kind = message.kind
+        if kind == FromRegionWorker.READY:
+            return Ready(worker)
+        if message.number not in (0, self.conversation):  # of a conversation that was ended early
+            message.discard()
+        elif kind == FromRegionWorker.OUTPUT:
+            try:
+                value = message.load()
+            except Exception as exc:  # noqa: BLE001 - unpickling runs the user's code
+                value = Unreadable(exc)
+            self._outputs[worker].append(value)
+        elif (then := _MEANINGS.get(kind)) is not None:
+            report: Report = message.load()
+            values, self._outputs[worker] = self._outputs[worker], []
+            return Told(worker, values, report, then)
+        elif kind == FromRegionWorker.BROKEN:
+            return Failed(worker, _error_of(*message.load()))
+        return None
+
+
+def _error_of(attempt: str, failure: RemoteFailure) -> WorkerError:
+    # With the traceback in the text, because this is all that remains of the worker's pipeline.
+    text = f"{attempt}: {failure.type_name}: {failure.message}\n{failure.traceback}"
+    return WorkerError(text, remote_traceback=failure.traceback)

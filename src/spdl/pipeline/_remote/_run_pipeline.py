@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import os
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
 from spdl._errors import WorkerError
 from spdl._numbers import as_int, as_interval, as_positive_int
+from spdl._processes._main_module import find_unpicklable
 from spdl.pipeline._builder import PipelineBuilder
 from spdl.pipeline._resume._exactness import check_exact
 from spdl.pipeline._seeding import check_seeded
@@ -22,7 +23,6 @@ from spdl.pipeline.defs import MaxFailures, MergeConfig, PipelineConfig, Placeme
 from ._iterate import iterate_in_subprocess, iterate_resumably
 from ._moved import MovedWorkers, move_executors
 from ._run_pipeline_main import PipelineFactory, take_along
-from ._unpicklable import find_unpicklable_part
 
 if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
@@ -154,7 +154,7 @@ def _move_regions(
     """Return the pipeline with regions whose workers have been started in this process."""
     if not has_regions(config):
         return config
-    from ._moved_regions import close_ends, move_regions  # imported late: rarely needed, and slow to import
+    from ._regions import close_ends, move_regions  # imported late: rarely needed, and slow to import
 
     chosen = {name: options[name] for name in ("num_threads", "max_failures", "report_stats_interval", "seed")}
     moved, children = move_regions(config, mp_context=mp_context, **chosen)
@@ -260,3 +260,26 @@ def has_regions(config: PipelineConfig[Any]) -> bool:
     if isinstance(config.src, MergeConfig) and any(has_regions(sub) for sub in config.src.pipeline_configs):
         return True
     return any(isinstance(stage, PlacementConfig) for stage in config.pipes)
+
+
+def find_unpicklable_part(config: PipelineConfig[Any], options: Mapping[str, Any]) -> str | None:
+    """Return the name of the first part that does not pickle, and why; ``None`` if all parts pickle.
+
+    Args:
+        config: The pipeline.
+        options: Other objects that must pickle, by name.
+    """
+    # Locks and queues of multiprocessing, which pickle only as arguments of a new process, raise RuntimeError.
+    found = find_unpicklable([*_parts(config), *options.items()], ignored=(RuntimeError,))
+    return None if found is None else ": ".join(found)
+
+
+def _parts(config: PipelineConfig[Any]) -> Iterator[tuple[str, Any]]:
+    if isinstance(config.src, MergeConfig):
+        for sub in config.src.pipeline_configs:
+            yield from _parts(sub)
+        yield "the op of the merge", config.src.op
+    else:
+        yield f"the source {config.src!r}", config.src.source
+    for stage in config.pipes:
+        yield from stage._pickled_parts()

@@ -8,7 +8,7 @@ from typing import Any
 
 from spdl.dataloader._torch._plan import Plan
 from spdl.dataloader._torch._thread_bound import copy_of
-from spdl.dataloader._torch.processes._seeding import seed_worker
+from spdl.dataloader._torch.processes._process_main import seed_worker
 from spdl.dataloader._torch.threads._pieces import Outcome, Piece, PieceLoader
 
 

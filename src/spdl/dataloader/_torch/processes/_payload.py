@@ -25,10 +25,9 @@ from collections.abc import Iterable
 from multiprocessing import context, reduction
 from typing import IO, Any, Final
 
-from spdl._processes._main_module import can_import_main, check_importable
-from spdl._processes._transport._reducers import MemoryPickler
+from spdl._processes._main_module import can_import_main, check_importable, find_unpicklable
+from spdl._processes._transport._pickling import MemoryPickler
 from spdl._processes._transport._tensors import Tensors, collector, with_places
-from spdl._processes._unpicklable import find_unpicklable
 
 #: Alignment of buffers in bytes: a cache line, and enough for vector instructions.
 _ALIGNMENT: Final = 64

@@ -1,30 +1,43 @@
-"""The main function of a worker process: load batches one by one, as they are requested."""
+"""The main function of a worker process: load batches one by one, as they are requested.
+
+Its random generators are seeded bit for bit as ``torch.utils.data.DataLoader`` does. A loader draws one base seed when
+its workers start; worker ``i`` seeds torch and ``random`` with ``base_seed + i``. NumPy's global generator is a
+Mersenne Twister, as is that of ``random``; equal seeds would give both the same state. So NumPy's ``SeedSequence``
+derives its seed from the two numbers.
+
+Source: PyTorch's documentation, "Randomness in multi-process data loading"; M. E. O'Neill, "Developing a seed_seq
+Alternative", 2015, which ``numpy.random.SeedSequence`` implements. ``tests/dataloader/test_seeding.py`` compares.
+"""
 
 from __future__ import annotations
 
 import os
+import pickle
+import random
 import reprlib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from spdl._processes._environment import change_environment
+from spdl._processes._remote_failure import RemoteFailure
 from spdl._processes._serve import serve_requests
+from spdl._processes._transport._arena import arena_slot
+from spdl._processes._transport._pickling import LARGE
+from spdl._reports import add_note
 from spdl.dataloader._torch._fetching import fetch
 from spdl.dataloader._torch._sample_policy import SamplePolicy
 from spdl.dataloader._torch.resuming._progress import Recorded, StreamStart
 from spdl.dataloader._torch.resuming._streams import DatasetStates, Stream
 
-from ._collating import collate_in_place
 from ._messages import FromWorker, ToWorker
-from ._remote import RemoteException
-from ._seeding import seed_worker
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from spdl._processes._transport import Link, Message
+    from spdl._processes._transport._connection import Message
+    from spdl._processes._transport._link import Link
 
 
 class Payload(Protocol):
@@ -223,3 +236,119 @@ class _Worker:
     def _where(self, indices: Any) -> str:
         what = "an iterable dataset" if self._spec.is_iterable else f"indices {reprlib.repr(indices)}"
         return f"DataLoader worker {self._spec.worker_id} (process {os.getpid()}), loading {what}"
+
+
+def numpy_seed(base_seed: int, worker_id: int) -> Any:
+    """Four numbers for ``numpy.random.seed``."""
+    from numpy.random import SeedSequence
+
+    return SeedSequence([worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]).generate_state(4)
+
+
+def seed_worker(base_seed: int, worker_id: int) -> int:
+    """Seed the global generators of torch, ``random`` and NumPy in this process; returns torch's seed."""
+    import numpy as np
+    import torch
+
+    seed = base_seed + worker_id
+    random.seed(seed)
+    torch.manual_seed(seed)
+    np.random.seed(numpy_seed(base_seed, worker_id))
+    return seed
+
+
+def collate_in_place() -> None:
+    """Make ``default_collate`` stack tensors in this worker's arena, as long as it has room.
+
+    torch's own stacks the tensors of a batch in a file in ``/dev/shm``, for torch's own transport. SPDL's transport
+    would then need one more copy, and ``/dev/shm`` often has only 64 MiB in containers.
+
+    A collate function that the user has registered for tensors is kept.
+    """
+    import torch
+    from torch.utils.data._utils.collate import collate_tensor_fn, default_collate_fn_map
+
+    if default_collate_fn_map.get(torch.Tensor) is collate_tensor_fn:
+        default_collate_fn_map[torch.Tensor] = _stack
+
+
+def _stack(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Stack tensors along a new first dimension. Results and errors are those of torch."""
+    import torch
+    from torch.utils.data._utils.collate import collate_tensor_fn
+
+    first = batch[0]
+    if not all(_is_plain(each, first, torch) for each in batch):
+        return collate_tensor_fn(batch, collate_fn_map=collate_fn_map)
+    num_bytes = len(batch) * first.nbytes
+    if num_bytes < LARGE:
+        return torch.stack(batch, 0)
+    out = torch.frombuffer(arena_slot(num_bytes), dtype=first.dtype).view(len(batch), *first.shape)
+    return torch.stack(batch, 0, out=out)
+
+
+def _is_plain(tensor: Any, first: Any, torch: Any) -> bool:
+    return (
+        type(tensor) is torch.Tensor
+        and tensor.layout is torch.strided
+        and tensor.device.type == "cpu"
+        and not (tensor.requires_grad or tensor.is_nested or tensor.is_quantized)
+        and tensor.dtype is first.dtype
+        and tensor.shape == first.shape  # last, because it raises for nested tensors
+    )
+
+
+class RemoteException(NamedTuple):
+    """An exception as it is sent to the consumer, with its own type if it can be pickled."""
+
+    pickled: bytes | None  #: pickled exception; ``None`` if it cannot be pickled, or unpickles as another type
+    failure: RemoteFailure  #: the exception as text
+    where: str  #: worker and indices, as text
+
+    @classmethod
+    def of(cls, exc: BaseException, where: str) -> RemoteException:
+        """Convert an exception. Never raises."""
+        return cls(_dump(exc), RemoteFailure.of(exc), where)
+
+    def revive(self) -> BaseException:
+        """The exception to raise here: of its own type, or a ``WorkerError`` that names type and text.
+
+        A ``StopIteration`` would end the consumer's loop as if the epoch were complete. It becomes the cause of a
+        ``RuntimeError``, as in generators (PEP 479).
+        """
+        exc = _load(self.pickled)
+        if exc is None:
+            error: BaseException = self.failure.as_error(self.where)
+        elif isinstance(exc, StopIteration):
+            error = RuntimeError(f"{self.where} raised StopIteration")
+            error.__cause__ = exc
+            _add_notes(error, self)
+        else:
+            error = exc
+            _add_notes(error, self)
+        return error
+
+
+def _add_notes(exc: BaseException, remote: RemoteException) -> None:
+    add_note(exc, f"{remote.where}. Traceback there:\n{remote.failure.traceback.rstrip()}")
+
+
+def _dump(exc: BaseException) -> bytes | None:
+    try:
+        data = pickle.dumps(exc)
+        # Many exceptions cannot be unpickled, because the arguments of their __init__ differ from ``args``.
+        return data if type(pickle.loads(data)) is type(exc) else None
+    except BaseException:  # noqa: BLE001 - the exception's methods are user code, and may raise SystemExit
+        return None
+
+
+def _load(data: bytes | None) -> BaseException | None:
+    if data is None:
+        return None
+    try:
+        exc = pickle.loads(data)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - its module may not exist here, or its methods raise SystemExit
+        return None
+    return exc if isinstance(exc, BaseException) else None

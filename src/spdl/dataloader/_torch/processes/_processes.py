@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from spdl._failure_log import log_failed
-from spdl._processes._transport import NOTHING
+from spdl._processes._transport._pickling import NOTHING
 from spdl._reports import short_repr
 from spdl.dataloader._losses import Losses
 from spdl.dataloader._torch._fetching import draw_base_seed
@@ -30,7 +30,7 @@ from ._messages import FromWorker, ToWorker
 from ._worker_pool import WorkerPool, prepare_start
 
 if TYPE_CHECKING:
-    from spdl._processes._transport import Frame
+    from spdl._processes._transport._frame import Frame
     from spdl.dataloader._torch._plan import Plan
     from spdl.dataloader._torch.resuming._progress import Recorded
 

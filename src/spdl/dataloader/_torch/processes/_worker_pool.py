@@ -1,9 +1,10 @@
-"""``WorkerPool``: the worker processes of one loader, as the consumer's thread sees them. It starts no thread."""
+"""``WorkerPool``: the worker processes of one loader, as the consumer's thread sees them. ``Starting`` starts them."""
 
 from __future__ import annotations
 
 import itertools
 import multiprocessing
+import threading
 from contextlib import ExitStack, suppress
 from multiprocessing.context import BaseContext
 from time import monotonic
@@ -14,19 +15,19 @@ from spdl._processes._environment import Environment
 from spdl._processes._main_module import guard_note
 from spdl._processes._start import context_of, fork_advice, may_fork, warm_up
 from spdl._processes._template import find_template
-from spdl._processes._transport import NOTHING
 from spdl._processes._transport._arena import default_limit
+from spdl._processes._transport._pickling import NOTHING
 from spdl._reports import add_note
+from spdl.dataloader._torch._plan import Plan
 from spdl.dataloader._torch.resuming._progress import Progress
-from spdl.pipeline import WorkerDiedError, WorkerTimeoutError
+from spdl.pipeline import PipelineStateError, WorkerDiedError, WorkerTimeoutError
 
 from ._messages import FromWorker, ToWorker
 from ._payload import ForkedPayload, SharedPayload, UnpicklablePayloadError
 from ._process_main import StartLimit, WorkerSpec, serve
 
 if TYPE_CHECKING:
-    from spdl._processes._transport import Frame
-    from spdl.dataloader._torch._plan import Plan
+    from spdl._processes._transport._frame import Frame
 
 #: Module that the fork server imports, so that workers need not.
 _PRELOADED: Final = "spdl.dataloader._torch.processes._preloaded"
@@ -150,7 +151,7 @@ class WorkerPool:
                     mp_context=context,
                     link_limit=limit,
                     inbound_only=True,
-                    template=template,
+                    fork=None if template is None else template.launch,
                 )
                 self._children.append(child)
                 self._waiting.append(child)
@@ -259,3 +260,83 @@ def _make_start_limit(plan: Plan) -> StartLimit | None:
     start_limit = StartLimit(*multiprocessing.Pipe(duplex=False))
     start_limit.admit(plan.worker_init_concurrency)
     return start_limit
+
+
+class Starting:
+    """Starts the workers of ``plan`` in a thread, which waits until they have the dataset.
+
+    The first start takes seconds, because the fork server imports torch. The constructor pickles the dataset, so the
+    caller may change it afterwards. Forked workers are ready at once; the constructor starts them, because the process
+    must not fork while another thread runs.
+
+    Args:
+        plan: Plan with a context of ``multiprocessing``.
+        base_seed: Base seed of the epoch.
+        progress: Where the epoch begins.
+
+    Raises:
+        TypeError: An object that the workers need cannot be pickled.
+        WorkerError: The system cannot start a process.
+    """
+
+    def __init__(self, plan: Plan, base_seed: int, progress: Progress) -> None:
+        self._lock = threading.Lock()
+        self._pool: WorkerPool | None = None
+        self._error: Exception | None = None
+        self._is_unwanted = False
+        self._thread: threading.Thread | None = None
+        payload = pack(plan)
+        if payload is None:
+            self._pool = WorkerPool(plan, base_seed, progress=progress)
+            return
+
+        def start() -> None:
+            try:
+                with payload:
+                    pool = WorkerPool(plan, base_seed, payload, progress)
+                    pool.await_ready()
+            except Exception as exc:  # noqa: BLE001 - raised by ``pool``
+                self._error = exc
+                return
+            with self._lock:
+                if not self._is_unwanted:
+                    self._pool = pool
+                    return
+            pool.close()
+
+        self._thread = threading.Thread(target=start, name="spdl-starting")
+        try:
+            self._thread.start()
+        except BaseException:
+            payload.close()
+            raise
+
+    def is_done(self) -> bool:
+        """Whether ``pool`` would not have to wait."""
+        return self._thread is None or not self._thread.is_alive()
+
+    def pool(self) -> WorkerPool:
+        """Wait for the workers and take ownership of them.
+
+        Raises:
+            TypeError: An argument of each process, such as a lock, cannot be sent.
+            WorkerError: The system cannot start a process, or a worker failed before it had the dataset.
+            PipelineStateError: This process was forked from the one that starts the workers.
+        """
+        if self._thread is not None:
+            self._thread.join()
+        pool, self._pool = self._pool, None
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+        if pool is None:
+            raise PipelineStateError("the workers belong to the process that this one was forked from")
+        return pool
+
+    def abandon(self) -> None:
+        """End the workers as soon as they have started. Does not wait."""
+        with self._lock:
+            self._is_unwanted = True
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
