@@ -16,8 +16,8 @@ from spdl._errors import WorkerDiedError as WorkerDiedError
 from spdl._errors import WorkerError as WorkerError
 from spdl._errors import WorkerTimeoutError as WorkerTimeoutError
 from spdl._processes._transport._arena import arena_slot as arena_slot
-from spdl._processes._transport._ring import SharedMemoryRingBuffer as SharedMemoryRingBuffer
-from spdl._processes._transport._segments import SharedMemorySegmentPool as SharedMemorySegmentPool
+from spdl._processes._transport._explicit import SharedMemoryRingBuffer as SharedMemoryRingBuffer
+from spdl._processes._transport._explicit import SharedMemorySegmentPool as SharedMemorySegmentPool
 from spdl._random import Rng as Rng
 from spdl._random import RngKey as RngKey
 
