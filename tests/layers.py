@@ -111,8 +111,8 @@ RULES = [
     Rule(f"{P}.defs", allows=("spdl._errors",)),
     Rule(
         f"{P}._builder",
-        allows=(f"{P}.defs", "spdl._errors"),
-        lazily=(f"{P}._build", f"{P}._pipeline", f"{P}._quarantine"),
+        allows=(f"{P}._options", f"{P}.defs", "spdl._errors"),
+        lazily=(f"{P}._build", f"{P}._pipeline"),
     ),
     # The engine asks for process-wide switches (how failures are logged) at the moment it needs them.
     Rule(
@@ -166,7 +166,12 @@ RULES = [
     Rule(f"{P}._live"),
     Rule(f"{P}._monitoring", allows=(*(f"{P}.{of}" for of in ("_live", "_observe", "_stalls")), "spdl._monitor", C)),
     Rule(f"{P}._trace", allows=(f"{P}._engine", f"{C}._memory")),
-    Rule(f"{P}._stall_options"),
+    # What a build is told; those who are told of it know the types.
+    Rule(
+        f"{P}._options",
+        allows=(f"{P}.defs",),
+        lazily=tuple(f"{P}.{of}" for of in ("_info", "_observe", "_quarantine")),
+    ),
     Rule(f"{P}._stalls", allows=(f"{P}._engine", f"{P}._observe", C)),
     Rule(f"{P}._observer", allows=(f"{P}._engine", f"{P}._observe", "spdl._errors")),
     Rule(f"{P}._epochs", allows=(f"{P}._engine",), lazily=(f"{P}._pipeline",)),
@@ -359,7 +364,7 @@ SHARED = {
     ("spdl.dataloader", f"{P}._observer"): "statistics and verdicts of iterations that have ended",
     ("spdl.dataloader._torch", f"{P}._observe"): "failures of batches are logged as those of items are",
     ("spdl.dataloader", f"{P}._monitoring"): "the monitor of the process, opened by a loader",
-    ("spdl.dataloader", f"{P}._stall_options"): "arguments of its pipelines are checked when the loader is made",
+    ("spdl.dataloader", f"{P}._options"): "options of its pipelines, which are checked when the loader is made",
     ("spdl.dataloader", f"{IO}._devices"): "batches are moved ahead of the consumer as transfer_tensor_h2d moves them",
 }
 # Folder of built extensions: the modules, and those below them, that may reach them.

@@ -1,25 +1,23 @@
 """``DataLoader``: the usual pipeline of a loader: preprocess, batch, collate, transfer."""
 
 import copy
+import inspect
 from collections import Counter
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
-from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack, overload
 
 from spdl._numbers import as_int, as_positive_int, as_timeout, int_or_none
-from spdl.pipeline import FailureEvent, Pipeline, PipelineBuilder, PipelineStats, Verdict
+from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStats, Verdict
 from spdl.pipeline._epochs import rng_epoch_of, set_rng_epoch
 from spdl.pipeline._observer import Observer
-from spdl.pipeline._stall_options import check_stall_options
+from spdl.pipeline._options import BuildOptions, checked, shows_options
 from spdl.pipeline.defs import (
     Aggregator,
-    MaxFailures,
     Op,
     OutputOrder,
     Retry,
     SupportsGetItem,
     as_retry,
-    validate_max_failures,
 )
 
 from ._arguments import check_source, copy_of, epoch_of, is_generator, takes_rng
@@ -51,6 +49,10 @@ Source = TypeVar("Source")
 Output = TypeVar("Output")
 
 
+_NUM_THREADS: Final = 8
+
+
+@shows_options(num_threads=_NUM_THREADS)
 class DataLoader(Generic[Source, Output]):
     """Load items concurrently, batch and transfer them: a pipeline with the interface of a loader.
 
@@ -84,7 +86,6 @@ class DataLoader(Generic[Source, Output]):
             at once; usually it collates.
         transfer_fn: Function called on the result, one call at a time, such as :func:`~spdl.io.transfer_tensor_h2d`.
         buffer_size: Maximum number of outputs that are buffered for the consumer.
-        num_threads: Number of worker threads, shared by these functions.
         timeout: Seconds to wait for an output; ``None``: no limit.
         output_order: Output order of ``preprocessor`` and of ``aggregator``. ``"completion"``: results are emitted as
             calls complete, so that a slow call does not delay the others. With ``num_threads`` above 1, the order of
@@ -93,23 +94,11 @@ class DataLoader(Generic[Source, Output]):
         rng: Whether functions with a parameter ``rng`` get random numbers: ``preprocessor(item, rng=rng)``, with a
             :class:`~spdl.pipeline.Rng`. The numbers depend only on ``seed``, the epoch, the positions of the items and
             the name of the argument. Each iteration is a new epoch, even without :meth:`set_epoch`.
-        seed: Seed of these random numbers.
-        resumable: Whether the loader has :attr:`state_dict` and :attr:`load_state_dict`. ``True``: a loader that cannot
-            be resumed exactly raises ``ValueError``. ``"best-effort"``: it is accepted, and its states say what is
-            approximate.
-        stall_timeout: Maximum seconds without progress while the consumer waits; then a report is logged, or raised.
-            As in :func:`~spdl.pipeline.build_pipeline`.
-        stall_action: ``"log"``, or ``"raise"`` for :class:`~spdl.pipeline.StallError`.
-        max_failures: Maximum number of failed calls of all functions in an iteration (``int``; negative: no limit),
-            maximum share of them (:class:`~fractions.Fraction`), or maximum share of the newest calls of each function
-            (:class:`~spdl.pipeline.Rate`). When it is exceeded, the iteration raises.
         retry: Maximum number of attempts of ``preprocessor`` and ``aggregator`` per item, or a
             :class:`~spdl.pipeline.defs.Retry`.
         call_timeout: Maximum time of a call of ``preprocessor`` and ``aggregator`` in seconds, with all attempts. A
             call that takes longer fails; see ``timeout`` of :func:`~spdl.pipeline.defs.Pipe`.
-        quarantine: File to which a line is appended for each failed item; see
-            :func:`~spdl.pipeline.build_pipeline`.
-        on_failure: Function that is called with a :class:`~spdl.pipeline.FailureEvent` for each failed item.
+        **options: Of the pipeline of each iteration; see :func:`~spdl.pipeline.build_pipeline`.
 
     Attributes:
         state_dict: Method that returns the position of the newest iteration, at any time: before the first one, between
@@ -212,19 +201,12 @@ class DataLoader(Generic[Source, Output]):
         aggregator: Op | None = None,
         transfer_fn: Op | None = None,
         buffer_size: int = 3,
-        num_threads: int = 8,
         timeout: float | None = None,
         output_order: OutputOrder = "completion",
         rng: bool = False,
-        seed: int = 0,
-        resumable: bool | Literal["best-effort"] = False,
-        stall_timeout: float | None = None,
-        stall_action: Literal["log", "raise"] = "log",
-        max_failures: MaxFailures = -1,
         retry: int | Retry | None = None,
         call_timeout: float | None = None,
-        quarantine: str | PathLike[str] | None = None,
-        on_failure: Callable[[FailureEvent], Any] | None = None,
+        **options: Unpack[BuildOptions],
     ) -> None:
         self._src = src
         self._preprocessor = preprocessor
@@ -238,19 +220,14 @@ class DataLoader(Generic[Source, Output]):
         self._aggregator = aggregator
         self._transfer_fn = transfer_fn
         self._buffer_size = buffer_size
-        self._num_threads = as_positive_int("num_threads", num_threads)
+        self._num_threads = as_positive_int("num_threads", options.setdefault("num_threads", _NUM_THREADS))
         self._timeout = timeout
-        self._max_failures = validate_max_failures(max_failures)
+        self._options = checked("DataLoader", options, inspect.signature(DataLoader).parameters)
         self._retry = as_retry(retry)
         self._call_timeout = as_timeout("call_timeout", call_timeout, positive=True)
-        self._quarantine = None if quarantine is None else fspath(quarantine)
-        if on_failure is not None and not callable(on_failure):
-            raise TypeError(f"on_failure must be a function of a FailureEvent, got {on_failure!r}")
-        self._on_failure = on_failure
         self._output_order: OutputOrder = output_order
         if not isinstance(rng, bool):
             raise TypeError(f"rng must be a bool, got {rng!r}")
-        self._seed = as_int("seed", seed)
         if rng and not any(map(takes_rng, (preprocessor, aggregator, transfer_fn))):
             raise ValueError(
                 "rng=True needs a function with a parameter named 'rng', and none of the functions has one"
@@ -259,17 +236,13 @@ class DataLoader(Generic[Source, Output]):
         self._next_epoch = 0  # of the random numbers
         self._source_epoch = epoch_of(src)  # at the start of the last iteration, or at the last set_epoch
         self._was_told = False  # whether set_epoch was called since then
-        self._resumable: bool | Literal["best-effort"] = resumable
-        check_stall_options(stall_timeout, stall_action)
-        self._stall_timeout = stall_timeout
-        self._stall_action: Literal["log", "raise"] = stall_action
         self._epoch: int | None = None  # the argument of ``set_epoch``
         self._states: LoaderStates | None = None
         self._observer: Observer | None = None  # of the newest iteration
         self._failures_seen: Counter[str] = Counter()  # of all iterations, for their log
         self._is_measured = False  # iterations are measured from their start
         self._make_builder().get_config()  # raises for wrong arguments now, not in the first iteration
-        if resumable:
+        if self._options["resumable"]:
             self._build()
             check_source(src)
             self._add_states(None)
@@ -401,7 +374,7 @@ class DataLoader(Generic[Source, Output]):
         self._next_epoch = epoch + 1
         return epoch
 
-    def _options(self, op: Op | None, name: str) -> dict[str, Any]:
+    def _stage_options(self, op: Op | None, name: str) -> dict[str, Any]:
         """Return the options of a function's stage, except its order and concurrency."""
         options: dict[str, Any] = {"rng": name} if self._rng and takes_rng(op) else {}
         if name != "transfer_fn":
@@ -441,16 +414,7 @@ class DataLoader(Generic[Source, Output]):
 
     def _build(self) -> Pipeline[Output]:
         """A pipeline for an iteration."""
-        pipeline = self._make_builder().build(
-            num_threads=self._num_threads,
-            max_failures=self._max_failures,
-            resumable=self._resumable,
-            seed=self._seed,
-            on_failure=self._on_failure,
-            quarantine=self._quarantine,
-            stall_timeout=self._stall_timeout,
-            stall_action=self._stall_action,
-        )
+        pipeline = self._make_builder().build(**self._options)
         pipeline._observer.count_failures_in(self._failures_seen)
         if pipeline._resuming is not None and self._epoch is not None:
             pipeline._resuming.number_epochs(self._epoch)
@@ -460,14 +424,14 @@ class DataLoader(Generic[Source, Output]):
         builder: PipelineBuilder[Source, Output] = PipelineBuilder()
         builder.add_source(self._src)
         if self._preprocessor is not None:
-            options = self._options(self._preprocessor, "preprocessor")
+            options = self._stage_options(self._preprocessor, "preprocessor")
             builder.pipe(self._preprocessor, concurrency=self._num_threads, output_order=self._output_order, **options)
         if self._batch_size is not None:
             size = self._batch_size
             builder.aggregate(copy_of(size) if isinstance(size, Aggregator) else size, drop_last=self._drop_last)
         if self._aggregator is not None:
-            options = self._options(self._aggregator, "aggregator")
+            options = self._stage_options(self._aggregator, "aggregator")
             builder.pipe(self._aggregator, concurrency=self._num_threads, output_order=self._output_order, **options)
         if self._transfer_fn is not None:
-            builder.pipe(self._transfer_fn, **self._options(self._transfer_fn, "transfer_fn"))
+            builder.pipe(self._transfer_fn, **self._stage_options(self._transfer_fn, "transfer_fn"))
         return builder.add_sink(self._buffer_size)

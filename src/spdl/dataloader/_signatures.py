@@ -4,11 +4,10 @@ Imported only by type checkers.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from os import PathLike
-from typing import Any, Literal, Required, TypedDict, TypeVar
+from typing import Any, Literal, Required, TypeVar
 
-from spdl.pipeline import FailureEvent
-from spdl.pipeline.defs import Aggregator, MaxFailures, Op, OutputOrder, Retry
+from spdl.pipeline._options import BuildOptions
+from spdl.pipeline.defs import Aggregator, Op, OutputOrder, Retry
 
 S = TypeVar("S")
 V = TypeVar("V")
@@ -21,23 +20,15 @@ Streams = Callable[[Any], AsyncIterator[V]] | Callable[[Any], Awaitable[V | None
 Batches = int | Aggregator[Any, Any] | None
 
 
-class Options(TypedDict, total=False):
+class Options(BuildOptions, total=False):
     """Arguments that do not change the type of the outputs."""
 
     drop_last: bool
     buffer_size: int
-    num_threads: int
     timeout: float | None
     output_order: OutputOrder
-    seed: int
-    resumable: bool | Literal["best-effort"]
-    stall_timeout: float | None
-    stall_action: Literal["log", "raise"]
-    max_failures: MaxFailures
     retry: int | Retry | None
     call_timeout: float | None
-    quarantine: str | PathLike[str] | None
-    on_failure: Callable[[FailureEvent], Any] | None
 
 
 class Typed(Options, total=False):

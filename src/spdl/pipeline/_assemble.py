@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from functools import partial
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from spdl._failure_log import log_failed_item
-from spdl._numbers import as_int, as_interval, as_positive_int
 from spdl._reports import add_note, log, shown
 
 from . import config as _config
@@ -26,14 +23,13 @@ from ._engine._stages._source import SourceNode
 from ._info import StageInfo
 from ._observe._background import BackgroundTaskFactory
 from ._observe._snapshot import History, stats_of
-from ._observe._task_hooks import TaskHook
 from ._observe._wiring import Wiring
+from ._options import BuildOptions, checked
 from ._pipeline import Pipeline
 from ._pipeline_ids import PIPELINE_IDS
 from ._resume._exactness import check_exact
 from ._seeding import check_known, check_seeded
-from ._stall_options import check_stall_options
-from .defs import MaxFailures, PipelineConfig, Region, validate_max_failures
+from .defs import PipelineConfig, Region
 
 if TYPE_CHECKING:
     from ._engine._failures import Failure
@@ -53,146 +49,133 @@ U = TypeVar("U")
 MakeRegionWorkers: TypeAlias = "Callable[[Region, StageInfo, BuildOptions], RegionWorkers]"
 
 
-@dataclass(frozen=True, kw_only=True)
-class BuildOptions:
-    """The arguments of ``build_pipeline``, which documents them, and the function that makes the workers of regions."""
+def assemble(
+    cfg: PipelineConfig[U],
+    options: BuildOptions,
+    *,
+    make_region_workers: MakeRegionWorkers | None = None,
+    is_measured: bool = False,
+) -> Pipeline[U]:
+    """Make a pipeline without starting it.
 
-    make_region_workers: MakeRegionWorkers | None = None  # None: the description has no regions
-    num_threads: int | None = None
-    max_failures: MaxFailures = -1
-    report_stats_interval: float = -1
-    queue_class: Callable[..., AsyncQueue] | None = None
-    task_hook_factory: Callable[[StageInfo], list[TaskHook]] | None = None
-    stage_id: int = 0
-    background_tasks: Sequence[BackgroundTaskFactory] | None = None
-    resumable: bool | Literal["best-effort"] = False
-    seed: int = 0
-    provenance: str | PathLike[str] | None = None
-    is_measured: bool = False  # for a profile: ignore the process-wide defaults, and only count failures
-    stall_timeout: float | None = None
-    stall_action: Literal["log", "raise"] = "log"
-    on_failure: Callable[[FailureEvent], Any] | None = None
-    quarantine: str | PathLike[str] | None = None
+    Args:
+        cfg: Description of the pipeline.
+        options: As the caller gave them.
+        make_region_workers: Function that makes the workers of regions. ``None``: there are no regions.
+        is_measured: Whether it is run for a profile: then the process-wide defaults have no effect, and failures are
+            only counted.
 
-
-def assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
-    """Make a pipeline without starting it. Raises the errors of ``build_pipeline``."""
+    Raises the errors of ``build_pipeline``.
+    """
     try:
-        return _assemble(cfg, options)
+        options = checked("build_pipeline", options)
+        if not is_measured:
+            _call_back(cfg)
+        approximate = check_exact(cfg, options["resumable"])
+        check_seeded(cfg)
+        if options["provenance"] is not None:
+            check_known(cfg, "provenance= cannot log")
+        wiring = Wiring(
+            options["task_hook_factory"],
+            options["queue_class"],
+            options["report_stats_interval"],
+            default_hook_class=_config.get_default_hook_class(),
+            default_queue_class=_config.own_queue_class(),
+        )
+        engine = build_graph(cfg, _graph_options(options, wiring, make_region_workers, is_measured))
+        return _observed(engine, cfg, options, wiring, approximate, is_measured)
     except Exception as exc:
         add_note(exc, f"while building\n{shown(cfg)}")
         raise
 
 
-def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
-    if not options.is_measured:
-        _call_back(cfg)
-    approximate = check_exact(cfg, options.resumable)
-    check_seeded(cfg)
-    if options.provenance is not None:
-        check_known(cfg, "provenance= cannot log")
-    default_tasks = () if options.is_measured else _config.get_default_background_tasks() or ()
-    background_tasks = [*default_tasks, *(options.background_tasks or ())]
-    options = replace(
-        options,
-        report_stats_interval=as_interval("report_stats_interval", options.report_stats_interval),
-        seed=as_int("seed", options.seed),
-        max_failures=validate_max_failures(options.max_failures),
-    )
-
+def _graph_options(
+    options: BuildOptions, wiring: Wiring, make: MakeRegionWorkers | None, is_measured: bool
+) -> GraphOptions:
     def make_region_workers(region: Region, info: StageInfo) -> RegionWorkers:
-        assert options.make_region_workers is not None
-        return options.make_region_workers(region, info, options)
+        assert make is not None
+        return make(region, info, options)
 
-    num_threads = _num_threads(options.num_threads)
-    check_stall_options(options.stall_timeout, options.stall_action)
-    first_stage_id = as_int("stage_id", options.stage_id)
-    wiring = Wiring(
-        options.task_hook_factory,
-        options.queue_class,
-        options.report_stats_interval,
-        default_hook_class=_config.get_default_hook_class(),
-        default_queue_class=_config.own_queue_class(),
+    return GraphOptions(
+        pipeline_id=PIPELINE_IDS.take(),
+        # At least 4, so that blocking calls overlap.
+        num_threads=options["num_threads"] or max(4, min(32, usable_cpus())),
+        max_failures=options["max_failures"],
+        seed=options["seed"],
+        is_recorded=options["provenance"] is not None,
+        keeps_keys=options["on_failure"] is not None or options["quarantine"] is not None,
+        first_stage_id=options["stage_id"],
+        wire=wiring.wire,
+        make_merge_queues=_make_merge_queues,
+        report_failure=_count_only if is_measured else partial(log_failed_item, Counter()),
+        start_isolated=_start_isolated,
+        make_region_workers=make_region_workers,
+        make_exclusion=partial(_make_exclusion, options["quarantine"]),
     )
-    engine = build_graph(
-        cfg,
-        GraphOptions(
-            pipeline_id=PIPELINE_IDS.take(),
-            num_threads=num_threads,
-            max_failures=options.max_failures,
-            seed=options.seed,
-            is_recorded=options.provenance is not None,
-            keeps_keys=options.on_failure is not None or options.quarantine is not None,
-            first_stage_id=first_stage_id,
-            wire=wiring.wire,
-            make_merge_queues=_make_merge_queues,
-            report_failure=_count_only if options.is_measured else partial(log_failed_item, Counter()),
-            start_isolated=_start_isolated,
-            make_region_workers=make_region_workers,
-            make_exclusion=partial(_make_exclusion, options.quarantine),
-        ),
-    )
-    engine.judges_stages = not options.is_measured
-    if options.stall_timeout is not None:
+
+
+def _observed(
+    engine: Engine,
+    cfg: PipelineConfig[U],
+    options: BuildOptions,
+    wiring: Wiring,
+    approximate: list[str],
+    is_measured: bool,
+) -> Pipeline[U]:
+    """Return the pipeline of an engine, with all that runs beside it."""
+    engine.judges_stages = not is_measured
+    if options["stall_timeout"] is not None:
         from ._stalls import watch_stalls  # imported late: few pipelines need it
 
-        watch_stalls(engine, options.stall_timeout, options.stall_action)
+        watch_stalls(engine, options["stall_timeout"], options["stall_action"])
     history = History()
     wiring.attach(
         partial(run_in_background, engine),
         engine.on_ended.append,
         lambda: history.extended(stats_of(take_counts(engine))),
     )
-    for factory in background_tasks:
+    default_tasks = () if is_measured else _config.get_default_background_tasks() or ()
+    for factory in (*default_tasks, *(options["background_tasks"] or ())):
         run_in_background(engine, getattr(factory, "__name__", None) or shown(factory), _runner(factory))
-    if options.on_failure is not None or options.quarantine is not None:
-        _watch_failures(engine, options)
-    provenance = None if options.provenance is None else _open_log(cfg, engine, options)
-    if not options.resumable:
+    if options["on_failure"] is not None or options["quarantine"] is not None:
+        _watch_failures(engine, options["on_failure"], options["quarantine"])
+    seed, path = options["seed"], options["provenance"]
+    provenance = None if path is None else _open_log(cfg, engine, seed, path)
+    if not options["resumable"]:
         return Pipeline(engine, repr(cfg), history=history)
     from ._resume._state import make_resumable  # imported late: few pipelines need it
 
-    return Pipeline(engine, repr(cfg), make_resumable(cfg, engine, approximate, options.seed, provenance), history)
+    return Pipeline(engine, repr(cfg), make_resumable(cfg, engine, approximate, seed, provenance), history)
 
 
-def _open_log(cfg: PipelineConfig[Any], engine: Engine, options: BuildOptions) -> ProvenanceLog:
+def _open_log(cfg: PipelineConfig[Any], engine: Engine, seed: int, path: str | PathLike[str]) -> ProvenanceLog:
     from ._provenance._log import ProvenanceLog, fingerprint_for_log  # imported late: few pipelines need it
 
     assert isinstance(engine, RecordedEngine)
-    assert options.provenance is not None
-    header = options.seed, fingerprint_for_log(cfg, engine, options.seed)
-    engine.recorder = found = ProvenanceLog(engine, fspath(options.provenance), header)
+    engine.recorder = found = ProvenanceLog(engine, fspath(path), (seed, fingerprint_for_log(cfg, engine, seed)))
     engine.on_ended.append(found.close)
     return found
 
 
-def _watch_failures(engine: Engine, options: BuildOptions) -> None:
+def _watch_failures(
+    engine: Engine, on_failure: Callable[[FailureEvent], Any] | None, quarantine: str | PathLike[str] | None
+) -> None:
     from ._quarantine import FailureWatcher, QuarantineFile, size_of  # imported late: few pipelines need it
 
-    if options.on_failure is not None and not callable(options.on_failure):
-        raise TypeError(f"on_failure must be a function of a FailureEvent, got {options.on_failure!r}")
-    if inspect.iscoroutinefunction(options.on_failure):
-        raise TypeError("on_failure must not be an async function: nothing would await it")
     file = None
-    if options.quarantine is not None:
+    if quarantine is not None:
         sources = [node for node in engine.nodes if isinstance(node, SourceNode)]
         ranks = (node.passes.rank for node in sources if node.passes.world > 1)
         sizes = {node.number: size_of(node.iterable) for node in sources}
-        file = QuarantineFile(fspath(options.quarantine), next(ranks, None), sizes)
+        file = QuarantineFile(fspath(quarantine), next(ranks, None), sizes)
         engine.on_ended.append(file.close)
-    engine.failure_watchers.append(FailureWatcher(engine, options.on_failure, file))
+    engine.failure_watchers.append(FailureWatcher(engine, on_failure, file))
 
 
 def _make_exclusion(quarantine: str | PathLike[str] | None, source: SourceConfig[Any]) -> Callable[[Any], bool]:
     from ._quarantine import exclusion  # imported late: few pipelines need it
 
     return exclusion(source.exclude, source.exclude_keys, source.source, quarantine)
-
-
-def _num_threads(given: int | None) -> int:
-    if given is None:
-        return max(4, min(32, usable_cpus()))  # at least 4, so that blocking calls overlap
-    return as_positive_int("num_threads", given)
 
 
 def _runner(factory: BackgroundTaskFactory) -> Callable[[], Any]:

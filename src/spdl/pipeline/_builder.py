@@ -6,6 +6,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, cast, overload
 
 from spdl._errors import PipelineStructureError
+from spdl.pipeline._options import BuildOptions, shows_options
 from spdl.pipeline.defs import (
     Aggregate,
     Aggregator,
@@ -33,7 +34,6 @@ from spdl.pipeline.defs import (
 
 if TYPE_CHECKING:
     from spdl.pipeline._pipeline import Pipeline
-    from spdl.pipeline._quarantine import FailureEvent
 
 T = TypeVar("T", covariant=True)
 U = TypeVar("U", covariant=True)
@@ -336,24 +336,8 @@ class PipelineBuilder(Generic[T, U]):
         check_regions(self._stages, may_stay_open=False)
         return PipelineConfig(self._source, list(self._stages), self._sink)
 
-    def build(
-        self,
-        *,
-        num_threads: int | None = None,
-        max_failures: MaxFailures = -1,
-        report_stats_interval: float = -1,
-        queue_class: Callable[..., Any] | None = None,
-        task_hook_factory: Callable[..., Any] | None = None,
-        stage_id: int = 0,
-        use_thread_output_queue: bool = False,
-        resumable: bool | Literal["best-effort"] = False,
-        seed: int = 0,
-        provenance: str | PathLike[str] | None = None,
-        stall_timeout: float | None = None,
-        stall_action: Literal["log", "raise"] = "log",
-        on_failure: "Callable[[FailureEvent], Any] | None" = None,
-        quarantine: str | PathLike[str] | None = None,
-    ) -> "Pipeline[U]":
+    @shows_options()
+    def build(self, **options: Unpack[BuildOptions]) -> "Pipeline[U]":
         """Build the pipeline; the same as :func:`~spdl.pipeline.build_pipeline` of :meth:`get_config`.
 
         .. code-block:: python
@@ -365,29 +349,7 @@ class PipelineBuilder(Generic[T, U]):
                     train(image)
 
         Args:
-            num_threads: Number of worker threads shared by all sync ops. ``None``: derived from the number of CPUs
-                that this process may use.
-            max_failures: Maximum number of failed calls, summed over all stages (``int``; negative: no limit), the
-                maximum share of failed calls (:class:`~fractions.Fraction`), or the maximum share of each stage's
-                newest calls that failed (:class:`~spdl.pipeline.Rate`).
-            report_stats_interval: Seconds between statistics reports in the log; ``-1``: only at the end.
-            queue_class: Factory of the queue that observes the buffer after each stage.
-            task_hook_factory: Function that takes a :class:`~spdl.pipeline.StageInfo` and returns the hooks of that
-                stage.
-            stage_id: Number of the first stage.
-            use_thread_output_queue: Ignored: the sink can always be read from any thread.
-            resumable: Whether the pipeline has a state, so that another run can continue exactly where this one was;
-                see :func:`~spdl.pipeline.build_pipeline`.
-            seed: Seed of the random numbers of stages with ``rng``; see :func:`~spdl.pipeline.build_pipeline`.
-            provenance: File to which a line is appended for each output that is read; see
-                :func:`~spdl.pipeline.build_pipeline`.
-            stall_timeout: Maximum time in seconds without progress while the consumer waits; see
-                :func:`~spdl.pipeline.build_pipeline`.
-            stall_action: What to do when it is exceeded: ``"log"`` or ``"raise"``.
-            on_failure: Function that is called with a :class:`~spdl.pipeline.FailureEvent` for each failed item; see
-                :func:`~spdl.pipeline.build_pipeline`.
-            quarantine: File to which a line is appended for each failed item; see
-                :func:`~spdl.pipeline.build_pipeline`.
+            **options: See :func:`~spdl.pipeline.build_pipeline`.
 
         Raises:
             PipelineStructureError: There is no source, or no sink.
@@ -398,23 +360,7 @@ class PipelineBuilder(Generic[T, U]):
         """
         from spdl.pipeline._build import build_pipeline  # imports the engine, which a description does not need
 
-        return build_pipeline(
-            self.get_config(),
-            num_threads=num_threads,
-            max_failures=max_failures,
-            report_stats_interval=report_stats_interval,
-            queue_class=queue_class,
-            task_hook_factory=task_hook_factory,
-            stage_id=stage_id,
-            use_thread_output_queue=use_thread_output_queue,
-            resumable=resumable,
-            seed=seed,
-            provenance=provenance,
-            stall_timeout=stall_timeout,
-            stall_action=stall_action,
-            on_failure=on_failure,
-            quarantine=quarantine,
-        )
+        return build_pipeline(self.get_config(), **options)
 
     def __repr__(self) -> str:
         num_stages = len(self._stages)

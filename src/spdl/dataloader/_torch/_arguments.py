@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from spdl._numbers import as_int, as_timeout
 from spdl.pipeline._cpus import usable_cpus
-from spdl.pipeline._stall_options import check_stall_options
 
 if TYPE_CHECKING:
     from spdl.pipeline.defs import MaxFailures, Retry
@@ -94,7 +93,10 @@ def resolve(given: Arguments, *, stacklevel: int) -> ResolvedArguments:
         raise ValueError(f"snapshot_every_n_steps must be >= 0, got {every}")
     given = _check_failures(given)
     given = replace(given, call_timeout=_call_timeout(given), snapshot_every_n_steps=every)
-    check_stall_options(given.stall_timeout, given.stall_action)
+    if (given.stall_timeout, given.stall_action) != (None, "log"):
+        from spdl.pipeline._options import checked  # late: few loaders need it
+
+        checked("get_pytorch_dataloader", {"stall_timeout": given.stall_timeout, "stall_action": given.stall_action})
     if given.stall_timeout is not None and given.workers not in ("thread", "auto"):
         raise ValueError("stall_timeout is for threads: pass workers='thread', or use timeout with worker processes")
     if given.workers is None:

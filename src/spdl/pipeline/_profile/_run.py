@@ -16,9 +16,10 @@ from spdl._errors import PipelineError
 from spdl._numbers import as_int
 from spdl._reports import add_note, describe_exception, log, shown
 from spdl.pipeline import config as _config
-from spdl.pipeline._assemble import BuildOptions, assemble
+from spdl.pipeline._assemble import assemble
 from spdl.pipeline._observe._queues import AsyncQueue
 from spdl.pipeline._observe._stats import StageStats
+from spdl.pipeline._options import BuildOptions
 from spdl.pipeline._pipeline import Pipeline
 from spdl.pipeline.defs import (
     MAIN_PROCESS,
@@ -268,14 +269,8 @@ def _run(
     limit: int | None = None,
 ) -> tuple[list[Any], StageStats]:
     """Run a pipeline to its end, or to ``limit`` outputs. Returns the outputs and the statistics of its last stage."""
-    options = BuildOptions(
-        make_region_workers=_make_region_workers,
-        num_threads=num_threads,
-        queue_class=AsyncQueue,
-        task_hook_factory=_no_hooks,
-        is_measured=True,
-    )
-    pipeline = assemble(config, options)
+    options: BuildOptions = {"num_threads": num_threads, "queue_class": AsyncQueue, "task_hook_factory": _no_hooks}
+    pipeline = assemble(config, options, make_region_workers=_make_region_workers, is_measured=True)
     outputs: list[Any] = []
     try:
         with pipeline.auto_stop():
@@ -305,7 +300,7 @@ def _with_progress(pipeline: Pipeline[Any], what: str, num_inputs: int) -> Itera
 def _make_region_workers(region: Region, info: Any, options: BuildOptions) -> Any:
     from spdl.pipeline._remote._regions import make_workers  # imported late: few profiles need processes
 
-    return make_workers(region, info, num_threads=None, max_failures=-1, interval=-1, seed=options.seed)
+    return make_workers(region, info, {**options, "num_threads": None})
 
 
 def _no_hooks(_info: object) -> list[Any]:

@@ -12,14 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from spdl._errors import UnsupportedPythonError
+from spdl.pipeline._options import shows_options
 
 if TYPE_CHECKING:
     from spdl.pipeline._builder import PipelineBuilder
-    from spdl.pipeline._info import StageInfo
-    from spdl.pipeline._observe._background import BackgroundTaskFactory
-    from spdl.pipeline._observe._queues import AsyncQueue
-    from spdl.pipeline._observe._task_hooks import TaskHook
-    from spdl.pipeline.defs import MaxFailures, PipelineConfig
+    from spdl.pipeline.defs import PipelineConfig
 
 T = TypeVar("T")
 
@@ -45,30 +42,15 @@ def iterate_in_subinterpreter(
     _refuse("iterate_in_subinterpreter", "iterate_in_subprocess")
 
 
+@shows_options()
 def run_pipeline_in_subinterpreter(
-    config: PipelineConfig[T] | PipelineBuilder[Any, T],
-    /,
-    *,
-    num_threads: int | None = None,
-    max_failures: MaxFailures = -1,
-    report_stats_interval: float = -1,
-    queue_class: Callable[..., AsyncQueue] | None = None,
-    task_hook_factory: Callable[[StageInfo], list[TaskHook]] | None = None,
-    background_tasks: Sequence[BackgroundTaskFactory] | None = None,
-    use_thread_output_queue: bool = False,
-    **kwargs: Any,
+    config: PipelineConfig[T] | PipelineBuilder[Any, T], /, **kwargs: Any
 ) -> Iterable[T]:
     """Not available: always raises. Would run a pipeline in a subinterpreter.
 
     Args:
         config: The pipeline, or its builder.
-        num_threads: Same as in :func:`~spdl.pipeline.build_pipeline`.
-        max_failures: Same.
-        report_stats_interval: Same.
-        queue_class: Same.
-        task_hook_factory: Same.
-        background_tasks: Same.
-        use_thread_output_queue: Same.
+        **options: See :func:`~spdl.pipeline.build_pipeline`.
         **kwargs: Arguments of :func:`iterate_in_subinterpreter`.
 
     Raises:

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
     from spdl._processes._transport._pickling import Encoded
     from spdl.pipeline._engine._channel import Entry
-    from spdl.pipeline.defs import MaxFailures, PathStage
+    from spdl.pipeline._options import BuildOptions
+    from spdl.pipeline.defs import PathStage
 
 _REPORTS: Final = {
     Then.NOTHING: FromRegionWorker.REPORT,
@@ -63,11 +64,8 @@ class RegionSpec:
     output_size: int
     initializer: Callable[..., object] | None
     initargs: tuple[Any, ...]
-    num_threads: int | None
-    max_failures: MaxFailures
-    interval: float
+    options: BuildOptions
     first_pipeline_id: int
-    seed: int
 
 
 def run_worker(link: Link, spec: RegionSpec, index: int) -> None:
@@ -207,19 +205,13 @@ class _Conversation:
         self.emitter.start()
 
     def _build(self) -> None:
-        from spdl.pipeline._assemble import BuildOptions, assemble  # imported late: the initializer may set defaults
+        from spdl.pipeline._assemble import assemble  # imported late: the initializer may set defaults
 
         spec = self.spec
         config: PipelineConfig[Any] = PipelineConfig(
             SourceConfig(self.received, continuous=True), spec.stages, SinkConfig(spec.output_size)
         )
-        options = BuildOptions(
-            num_threads=spec.num_threads,
-            max_failures=spec.max_failures,
-            report_stats_interval=spec.interval,
-            seed=spec.seed,
-        )
-        self.pipeline = assemble(config, options)
+        self.pipeline = assemble(config, spec.options)
         self.drain = self.received.drain = RegionReader(self.pipeline._engine)
         self.drain.source.passes.is_iterator = False  # its epochs may be empty: those of the sender are
         self.pipeline.start()

@@ -25,10 +25,10 @@ from spdl._processes._transport._link import Link
 from spdl.pipeline._cpus import usable_cpus
 from spdl.pipeline._engine._region._workers import Died, Event, Failed, RegionWorkers, Then
 from spdl.pipeline._info import StageInfo
+from spdl.pipeline._options import BuildOptions, for_regions
 from spdl.pipeline._pipeline_ids import PIPELINE_IDS
 from spdl.pipeline.defs import (
     ExecutorConfig,
-    MaxFailures,
     MergeConfig,
     PipelineConfig,
     PlacementConfig,
@@ -42,18 +42,10 @@ from ._protocol import ToRegionWorker
 from ._region_main import RegionSpec, RegionTalk, run_moved_worker, run_worker
 
 
-def make_workers(
-    region: Region,
-    info: StageInfo,
-    *,
-    num_threads: int | None,
-    max_failures: MaxFailures,
-    interval: float,
-    seed: int = 0,
-) -> RegionWorkers:
-    """Make the workers of ``region``, a stage of a pipeline, without starting them."""
+def make_workers(region: Region, info: StageInfo, options: BuildOptions) -> RegionWorkers:
+    """Make the workers of ``region``, a stage of a pipeline that is built with ``options``, without starting them."""
     target = region.target
-    spec = spec_of(region, str(info), num_threads, max_failures, interval, seed)
+    spec = spec_of(region, str(info), options)
     if type(target)._build is not ExecutorConfig._build:
         workers = target._build(spec)
         if not all(callable(getattr(workers, name, None)) for name in ("start", "send", "wait", "wake", "stop")):
@@ -67,9 +59,7 @@ def make_workers(
     return ProcessWorkers(spec, num_workers_of(target), mp_context=target.mp_context, may_replace=target.restart)
 
 
-def spec_of(
-    region: Region, stage: str, num_threads: int | None, max_failures: MaxFailures, interval: float, seed: int
-) -> RegionSpec:
+def spec_of(region: Region, stage: str, options: BuildOptions) -> RegionSpec:
     """Return what the workers of a region need to know."""
     return RegionSpec(
         stage=stage,
@@ -77,11 +67,8 @@ def spec_of(
         output_size=region.output_size,
         initializer=region.target.initializer,
         initargs=region.target.initargs,
-        num_threads=num_threads,
-        max_failures=max_failures,
-        interval=interval,
+        options=for_regions(options),
         first_pipeline_id=PIPELINE_IDS.peek(),
-        seed=seed,
     )
 
 
@@ -294,22 +281,13 @@ def start_worker(body: Callable[..., None], spec: RegionSpec, index: int, *args:
 
 
 def move_regions(
-    config: PipelineConfig[Any],
-    *,
-    num_threads: int | None = None,
-    max_failures: MaxFailures = -1,
-    seed: int = 0,
-    report_stats_interval: float = -1,
-    mp_context: str | None = None,
+    config: PipelineConfig[Any], options: BuildOptions, *, mp_context: str | None = None
 ) -> tuple[PipelineConfig[Any], list[Child]]:
     """Start the workers of all regions of ``config``, including merged pipelines.
 
     Args:
         config: Description of a pipeline that will run in another process.
-        num_threads: Same as in ``build_pipeline``.
-        max_failures: Same.
-        seed: Same.
-        report_stats_interval: Same.
+        options: Options of that pipeline.
         mp_context: Start method of workers whose region does not set one.
 
     Returns:
@@ -337,7 +315,7 @@ def move_regions(
             return region.mark
         if target.restart:
             raise ValueError(f"restart=True is not available for a region of a pipeline in a subprocess: {target!r}")
-        spec = spec_of(region, region.name, num_threads, max_failures, report_stats_interval, seed)
+        spec = spec_of(region, region.name, options)
         ends: list[LinkEnd] = []
         attached = AttachedWorkersConfig(num_workers_of(target), ends=ends)
         for index in range(num_workers_of(target)):

@@ -8,50 +8,42 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar, Unpack
 
 from spdl._errors import WorkerError
-from spdl._numbers import as_int, as_interval, as_positive_int
 from spdl._processes._main_module import find_unpicklable
 from spdl.pipeline._builder import PipelineBuilder
+from spdl.pipeline._options import OPTIONS, BuildOptions, checked, shows_options
 from spdl.pipeline._resume._exactness import check_exact
 from spdl.pipeline._seeding import check_seeded
-from spdl.pipeline._stall_options import check_stall_options
 from spdl.pipeline.config import is_diagnostic_mode_enabled
-from spdl.pipeline.defs import MaxFailures, MergeConfig, PipelineConfig, PlacementConfig, validate_max_failures
+from spdl.pipeline.defs import MergeConfig, PipelineConfig, PlacementConfig
 
 from ._iterate import iterate_in_subprocess, iterate_resumably
 from ._moved import MovedWorkers, move_executors
 from ._run_pipeline_main import PipelineFactory, take_along
 
-if TYPE_CHECKING:
-    from spdl.pipeline._info import StageInfo
-    from spdl.pipeline._observe._background import BackgroundTaskFactory
-    from spdl.pipeline._observe._queues import AsyncQueue
-    from spdl.pipeline._observe._task_hooks import TaskHook
-    from spdl.pipeline._quarantine import FailureEvent
-
 T = TypeVar("T")
 
 
+class _Arguments(BuildOptions, total=False):
+    """The options of the build, and the arguments of ``iterate_in_subprocess`` beside them."""
+
+    buffer_size: int
+    initializer: Callable[[], object] | Sequence[Callable[[], object]] | None
+    mp_context: str | None
+    timeout: float | None
+    daemon: bool
+    arena: Any
+
+
+#: Arguments of ``iterate_in_subprocess`` that are no options of the build.
+_OF_PROCESS = frozenset(inspect.signature(iterate_in_subprocess).parameters) - OPTIONS.keys() - {"fn"}
+
+
+@shows_options()
 def run_pipeline_in_subprocess(
-    config: PipelineConfig[T] | PipelineBuilder[Any, T],
-    /,
-    *,
-    num_threads: int | None = None,
-    max_failures: MaxFailures = -1,
-    report_stats_interval: float = -1,
-    queue_class: Callable[..., AsyncQueue] | None = None,
-    task_hook_factory: Callable[[StageInfo], list[TaskHook]] | None = None,
-    background_tasks: Sequence[BackgroundTaskFactory] | None = None,
-    use_thread_output_queue: bool = False,
-    resumable: bool | Literal["best-effort"] = False,
-    seed: int = 0,
-    stall_timeout: float | None = None,
-    stall_action: Literal["log", "raise"] = "log",
-    on_failure: Callable[[FailureEvent], Any] | None = None,
-    quarantine: str | PathLike[str] | None = None,
-    **kwargs: Any,
+    config: PipelineConfig[T] | PipelineBuilder[Any, T], /, **kwargs: Unpack[_Arguments]
 ) -> Iterable[T]:
     """Run a pipeline in a new process, and return an iterable over its outputs that can be iterated many times.
 
@@ -60,6 +52,10 @@ def run_pipeline_in_subprocess(
     epoch. The global random state of ``random``, and of NumPy's legacy functions and torch (CPU) if they are imported,
     is copied to the process. Worker processes, of process pools in stages and of regions, are children of this process,
     and end with the returned iterable.
+
+    Options that are functions must pickle, and run in the process, whose log has the reports. With ``resumable``, an
+    item is consumed when it has been read here, and ``buffer_size`` must be limited. An error that
+    ``stall_action="raise"`` raises there arrives as a :class:`WorkerError` with the report in its text.
 
     .. code-block:: python
 
@@ -71,21 +67,7 @@ def run_pipeline_in_subprocess(
     Args:
         config: The pipeline, or its builder. Its parts must pickle. Standard thread and process pools may be executors
             of stages, if they have not been used.
-        num_threads: Number of worker threads in the process. ``None``: derived there from the number of CPUs.
-        max_failures: Same as in :func:`~spdl.pipeline.build_pipeline`.
-        report_stats_interval: Same.
-        queue_class: Same; must pickle.
-        task_hook_factory: Same; must pickle.
-        background_tasks: Same; must pickle.
-        use_thread_output_queue: Same.
-        resumable: Whether the result has the methods ``state_dict()`` and ``load_state_dict()`` of
-            :class:`~spdl.pipeline.Pipeline`. An item is consumed when it has been read here. ``buffer_size`` must then
-            be limited.
-        seed: Same as in :func:`~spdl.pipeline.build_pipeline`.
-        stall_timeout: Same. The report is about the pipeline's process, and goes to the log of that process.
-        stall_action: Same. An error raised there arrives as a :class:`WorkerError` with the report in its text.
-        on_failure: Same. It must pickle, and is called in the process of the pipeline.
-        quarantine: Same.
+        **options: See :func:`~spdl.pipeline.build_pipeline`.
         **kwargs: Arguments of :func:`~spdl.pipeline.iterate_in_subprocess`. ``initializer`` runs after the random state
             has been set.
 
@@ -105,37 +87,25 @@ def run_pipeline_in_subprocess(
         config = config.get_config()
     elif not isinstance(config, PipelineConfig):
         raise TypeError(f"config must be a PipelineConfig or a PipelineBuilder, got {type(config).__qualname__}")
-    _check_options(num_threads, max_failures, report_stats_interval, kwargs)
-    check_stall_options(stall_timeout, stall_action)
-    check_exact(config, resumable)
+    of_process: dict[str, Any] = {name: value for name, value in kwargs.items() if name in _OF_PROCESS}
+    given = {name: value for name, value in kwargs.items() if name not in _OF_PROCESS}
+    options = checked("run_pipeline_in_subprocess", given, _OF_PROCESS)  # type: ignore[arg-type] # it checks the names
+    check_exact(config, options["resumable"])
     check_seeded(config)
-    options = {
-        "num_threads": num_threads,
-        "max_failures": max_failures,
-        "report_stats_interval": report_stats_interval,
-        "queue_class": queue_class,
-        "task_hook_factory": task_hook_factory,
-        "background_tasks": background_tasks,
-        "use_thread_output_queue": use_thread_output_queue,
-        "resumable": resumable,
-        "seed": as_int("seed", seed),
-        "stall_timeout": stall_timeout,
-        "stall_action": stall_action,
-        "on_failure": on_failure,
-        "quarantine": None if quarantine is None else os.path.abspath(quarantine),
-    }
+    options["provenance"] = _absolute(options["provenance"])
+    options["quarantine"] = _absolute(options["quarantine"])
     if is_diagnostic_mode_enabled():
         # The first read profiles the stages and ends the program, so it must happen in this process.
         from spdl.pipeline._build import build_pipeline
 
         return build_pipeline(config)
-    kwargs["initializer"] = [take_along(), *_as_sequence(kwargs.get("initializer"))]
+    of_process["initializer"] = [take_along(), *_as_sequence(of_process.get("initializer"))]
     workers = MovedWorkers()
     try:
-        config = move_executors(config, workers, kwargs.get("mp_context"))
-        config = _move_regions(config, options, workers, kwargs.get("mp_context"))
-        start = iterate_resumably if resumable else iterate_in_subprocess
-        items: Iterable[T] = start(PipelineFactory(config, options), **kwargs)
+        config = move_executors(config, workers, of_process.get("mp_context"))
+        config = _move_regions(config, options, workers, of_process.get("mp_context"))
+        start = iterate_resumably if options["resumable"] else iterate_in_subprocess
+        items: Iterable[T] = start(PipelineFactory(config, options), **of_process)
         workers.close_ends()
         workers.wait_ready()
     except BaseException as exc:
@@ -145,33 +115,24 @@ def run_pipeline_in_subprocess(
         raise
     if not workers.children:
         return items
-    return (_ResumableWithWorkers if resumable else _WithWorkers)(items, workers)
+    return (_ResumableWithWorkers if options["resumable"] else _WithWorkers)(items, workers)
 
 
 def _move_regions(
-    config: PipelineConfig[T], options: dict[str, Any], workers: MovedWorkers, mp_context: Any
+    config: PipelineConfig[T], options: BuildOptions, workers: MovedWorkers, mp_context: Any
 ) -> PipelineConfig[T]:
     """Return the pipeline with regions whose workers have been started in this process."""
     if not has_regions(config):
         return config
     from ._regions import close_ends, move_regions  # imported late: rarely needed, and slow to import
 
-    chosen = {name: options[name] for name in ("num_threads", "max_failures", "report_stats_interval", "seed")}
-    moved, children = move_regions(config, mp_context=mp_context, **chosen)
+    moved, children = move_regions(config, options, mp_context=mp_context)
     workers.adopt(children, partial(close_ends, moved))
     return moved
 
 
-def _check_options(num_threads: object, max_failures: object, interval: object, kwargs: dict[str, Any]) -> None:
-    """Raise the errors that the build in the other process would raise."""
-    try:
-        inspect.signature(iterate_in_subprocess).bind(None, **kwargs)
-    except TypeError as exc:
-        raise TypeError(f"run_pipeline_in_subprocess() {exc}") from None
-    if num_threads is not None:
-        as_positive_int("num_threads", num_threads)
-    validate_max_failures(max_failures)
-    as_interval("report_stats_interval", interval)
+def _absolute(path: str | PathLike[str] | None) -> str | None:
+    return None if path is None else os.path.abspath(path)  # the process may have another folder
 
 
 def _as_sequence(initializer: Any) -> Iterable[Any]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from spdl._errors import PipelineError, PipelineFailure
 from spdl._reports import cause_of, name_of, notes_of, text_of
+from spdl.pipeline._options import OPTIONS
 from spdl.pipeline._pipeline_ids import PIPELINE_IDS
 from spdl.pipeline.defs import MergeConfig, PipelineConfig, SinkConfig, SourceConfig
 
@@ -23,6 +24,7 @@ from ._moved_pool import make_thread_pools, release_executors
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
+    from spdl.pipeline._options import BuildOptions
     from spdl.pipeline._pipeline import Pipeline
 
 T = TypeVar("T")
@@ -37,7 +39,7 @@ class PipelineFactory(Generic[T]):
     """
 
     config: PipelineConfig[T]
-    options: dict[str, Any] = field(default_factory=dict)  #: for ``build_pipeline``
+    options: BuildOptions = field(default_factory=lambda: BuildOptions())  #: for ``build_pipeline``
 
     def __call__(self) -> Iterable[T]:
         config = make_thread_pools(self.config)
@@ -50,10 +52,8 @@ class SourceFactory(Generic[T]):
     """Makes an iterable in the process that iterates it, as the source of a resumable pipeline without stages."""
 
     def __init__(self, fn: Callable[[], Iterable[T]], resumable: Any) -> None:
-        if not isinstance(resumable, bool) and resumable != "best-effort":
-            raise ValueError(f'resumable must be True, False or "best-effort", got {resumable!r}')
         self._fn = fn
-        self._resumable = resumable
+        self._resumable = OPTIONS["resumable"].check("resumable", resumable)
 
     def __call__(self) -> Iterable[T]:
         source: SourceConfig[T] = SourceConfig(self._fn())
@@ -68,7 +68,7 @@ def is_continuous(config: PipelineConfig[Any]) -> bool:
     return config.src.continuous
 
 
-def _build(config: PipelineConfig[T], options: dict[str, Any]) -> Pipeline[T]:
+def _build(config: PipelineConfig[T], options: BuildOptions) -> Pipeline[T]:
     from spdl.pipeline._build import build_pipeline  # it may need workers itself, for regions
 
     return build_pipeline(config, **options)
@@ -77,7 +77,7 @@ def _build(config: PipelineConfig[T], options: dict[str, Any]) -> Pipeline[T]:
 class _Rebuilt(Generic[T]):
     """Builds a new pipeline for each iteration. Source and ops keep their state, because the description is reused."""
 
-    def __init__(self, config: PipelineConfig[T], options: dict[str, Any]) -> None:
+    def __init__(self, config: PipelineConfig[T], options: BuildOptions) -> None:
         self._config = config
         self._options = options
         self._last: Pipeline[T] | None = None
@@ -102,7 +102,7 @@ class _Rebuilt(Generic[T]):
 class _Epochs(Generic[T]):
     """One pipeline, with one iteration per epoch. If an epoch is left early, its remaining items are dropped."""
 
-    def __init__(self, config: PipelineConfig[T], options: dict[str, Any]) -> None:
+    def __init__(self, config: PipelineConfig[T], options: BuildOptions) -> None:
         self._config = config
         self._pipeline = _build(config, options)
         self._unfinished: Iterator[T] = iter(())
@@ -134,7 +134,7 @@ class ResumableItems(Generic[T]):
     #: Seconds that ``next`` waits.
     _PATIENCE = 0.02
 
-    def __init__(self, config: PipelineConfig[T], options: dict[str, Any]) -> None:
+    def __init__(self, config: PipelineConfig[T], options: BuildOptions) -> None:
         self._config = config
         self._options = options
         self._is_continuous = is_continuous(config)

@@ -23,10 +23,8 @@ def check_exact(config: PipelineConfig[Any], resumable: object) -> list[str]:
     """Return why the pipeline cannot be resumed exactly, if ``resumable`` is ``"best-effort"``.
 
     Raises:
-        ValueError: ``resumable`` is neither that nor a bool; or it is True and the pipeline cannot be resumed exactly.
+        ValueError: ``resumable`` is True and the pipeline cannot be resumed exactly.
     """
-    if not isinstance(resumable, bool) and resumable != "best-effort":
-        raise ValueError(f'resumable must be True, False or "best-effort", got {resumable!r}')
     obstacles = find_obstacles(config) if resumable else []
     if obstacles and resumable is True:
         raise ValueError(
