@@ -15,8 +15,6 @@
 namespace spdl {
 namespace {
 
-bool is_cover(const AVStream& stream) noexcept { return (stream.disposition & AV_DISPOSITION_ATTACHED_PIC) != 0; }
-
 std::int64_t area(const AVStream& stream) noexcept {
   return static_cast<std::int64_t>(stream.codecpar->width) * stream.codecpar->height;
 }
@@ -48,16 +46,15 @@ std::int64_t to_ticks(double seconds, AVRational time_base) noexcept {
   return static_cast<std::int64_t>(std::floor(std::clamp(seconds * time_base.den / time_base.num, -kMost, kMost)));
 }
 
-// The codec as far as the input knows it.
-CodecPtr codec_of(const Input& input, MediaType type, int index) {
+}  // namespace
+
+CodecPtr Demuxer::codec_of(const Input& input, MediaType type, int index) {
   AVStream& stream = *input.context().streams[index];
   const AVRational rate =
       type == MediaType::kAudio ? AVRational{0, 1} : av_guess_frame_rate(&input.context(), &stream, nullptr);
   return make_codec(type, *stream.codecpar, stream.time_base, rate.den != 0 ? rate : AVRational{0, 1},
                     input.has_all_parameters(), av::side_data_of(stream));
 }
-
-}  // namespace
 
 Demuxer::Demuxer(MediaSource source, std::string name, DemuxConfig config)
     : input_(std::move(source), std::move(name), std::move(config)) {
@@ -98,8 +95,11 @@ int Demuxer::choose(MediaType type, std::optional<int> index) const {
   return *index;
 }
 
-std::optional<TimeWindow> Demuxer::extent(MediaType type, std::optional<int> index) const {
+std::optional<TimeWindow> Demuxer::extent(MediaType type, std::optional<int> index) {
   const AVStream& from = stream(choose(type, index));
+  if (const Demuxer* other = edited(from.index)) {
+    return other->edited_extent();
+  }
   const double start = start_of(from);
   if (from.duration > 0) {
     return TimeWindow{start, start + to_seconds(from.duration, from.time_base.num, from.time_base.den)};
@@ -185,6 +185,10 @@ void Demuxer::expect_whole_picture(int index) const {
 Packets Demuxer::demux(MediaType type, std::optional<TimeWindow> window, const std::optional<std::string>& bsf,
                        std::optional<int> chosen, SoundUse use, SoundClock clock) {
   const int index = choose(type, chosen);
+  if (Demuxer* other = type == MediaType::kVideo ? edited(index) : nullptr) {
+    stop_reading();
+    return other->demux(type, window, bsf, index, use, clock);
+  }
   expect_whole_picture(index);
   Packets packets = new_packets(type, index);
   const bool has_full = full_codec_ && full_codec_->type == type && full_codec_index_ == index;
@@ -354,88 +358,6 @@ void Demuxer::demux_window(Packets& into, SoundUse use) {
     VideoCollector collector(window, *into.codec->parameters, {into.time_base, from_start, input_.has_reliable_dts()});
     return collect(collector, into, from_start);
   });
-}
-
-int Demuxer::start_reading(const std::set<int>& streams) {
-  for (const int index : streams) {
-    stream_type(index);  // which throws for a bad one
-  }
-  stop_reading();
-  for (const int index : streams) {
-    if (stream_type(index) == MediaType::kAudio) {
-      sound_bounds(index);
-    }
-  }
-  std::unique_ptr<OggChainReader> ogg;
-  const int first = *streams.begin();
-  if (streams.size() == 1 && ogg_ && stream_type(first) == MediaType::kAudio) {
-    OggChainReader trial(input_, first, *ogg_);
-    while (trial.next()) {
-    }
-    if (trial.is_whole()) {
-      ogg = std::make_unique<OggChainReader>(input_, first, *ogg_);
-    }
-  }
-  if (!ogg) {
-    expect_whole_ogg();
-  }
-  go_to_start();
-  std::map<int, CodecPtr> codecs;
-  for (const int index : streams) {
-    codecs.emplace(index, codec_of(input_, stream_type(index), index));
-  }
-  // The first stream of moving pictures, or else the first.
-  const auto moves = std::find_if(streams.begin(), streams.end(), [&](int index) {
-    return stream_type(index) == MediaType::kVideo && !is_cover(stream(index));
-  });
-  reading_.emplace(input_, std::move(codecs), moves != streams.end() ? *moves : *streams.begin(), std::move(ogg));
-  return round_;
-}
-
-void Demuxer::stop_reading() noexcept {
-  ++round_;
-  reading_.reset();
-  started_.clear();
-}
-
-std::map<int, Packets> Demuxer::read_some(int round, std::optional<double> duration, std::optional<int> num_packets) {
-  if (round != round_ || !reading_) {
-    throw Error(ErrorKind::kMedia, "continue reading",
-                "the demuxer was used for something else meanwhile; use one Demuxer for each iterator")
-        .in(input_.name());
-  }
-  std::map<int, Packets> chunk;
-  const auto add = [&](int index) -> Packets& {
-    return chunk.emplace(index, new_packets(stream_type(index), index)).first->second;
-  };
-  if (reading_->is_at_end()) {
-    return chunk;
-  }
-  select(reading_->streams());
-  for (auto& [index, packets] : reading_->read(input_, duration, num_packets)) {
-    Packets& read = add(index);
-    read.packets = std::move(packets);
-    if (read.type != MediaType::kAudio) {
-      continue;
-    }
-    read.sound = sound_bounds(index);
-    if (started_.insert(index).second && !read.packets.empty()) {
-      mark_delay(*read.packets.front(), *stream(index).codecpar, read.sound);
-    } else {
-      read.sound.begins_stream = false;
-    }
-    if (reading_->is_at_end()) {
-      complete_sound_bounds(input_, index, read.sound);
-    }
-  }
-  const int num_errors = input_.take_num_errors();
-  if (num_errors > 0 && chunk.empty()) {
-    add(reading_->leader());
-  }
-  for (auto& [index, packets] : chunk) {
-    packets.num_errors = num_errors;
-  }
-  return chunk;
 }
 
 }  // namespace spdl

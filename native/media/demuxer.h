@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "media/chunk_reader.h"
+#include "media/edit_list.h"
 #include "media/facts.h"
 #include "media/input.h"
 #include "media/ogg_sound.h"
@@ -39,7 +40,8 @@ class Demuxer {
   int stream_index(MediaType type) const;   // throws Error(kStreamNotFound)
   // Start and end of the stream in seconds, according to the container; none if it does not state them. Throws
   // Error(kStreamNotFound).
-  std::optional<TimeWindow> extent(MediaType type, std::optional<int> index = std::nullopt) const;
+  // Throws Error(kDemux) for an edit list that is not supported.
+  std::optional<TimeWindow> extent(MediaType type, std::optional<int> index = std::nullopt);
   CodecPtr codec(MediaType type);          // throws Error(kStreamNotFound); complete
   CodecPtr codec(int index);               // of a stream of audio or video; throws Error(kStreamNotFound); complete
   int num_streams() const noexcept;
@@ -61,7 +63,9 @@ class Demuxer {
   // How to turn pictures of the stream for display.
   Orientation orientation(int index) const { return display_orientation(stream(index)); }
   // Of a stream of pictures; see picture_index.h.
-  std::optional<PictureGrid> picture_grid(int index) const { return spdl::picture_grid(stream(index)); }
+  std::optional<PictureGrid> picture_grid(int index) {
+    return edited(index) != nullptr ? std::nullopt : spdl::picture_grid(stream(index));
+  }
   const std::string& name() const noexcept { return input_.name(); }
 
   // Incremental reading, of at least one stream. `start_reading` seeks to the beginning and returns the token for `read_some`.
@@ -72,6 +76,13 @@ class Demuxer {
   std::map<int, Packets> read_some(int round, std::optional<double> duration, std::optional<int> num_packets);
 
  private:
+  Demuxer(Input input, int edited_stream, EditList edits);
+  // The demuxer of a stream of pictures whose edit list libav does not follow in all; null for all others. Throws
+  // Error(kDemux) for a list that is not supported.
+  Demuxer* edited(int index);
+  TimeWindow edited_extent() const;
+  // As far as the input knows it.
+  static CodecPtr codec_of(const Input& input, MediaType type, int index);
   // Throws Error(kDemux) for a stream that is one tile of a picture.
   void expect_whole_picture(int index) const;
   AVStream& stream(int index) const noexcept { return *input_.context().streams[index]; }
@@ -118,6 +129,11 @@ class Demuxer {
   // Complete, where `input_` has not been examined; and of which stream.
   CodecPtr full_codec_;
   int full_codec_index_ = -1;
+  // The only stream that is read, if not negative, and how it is presented.
+  int edited_stream_ = -1;
+  std::optional<EditList> edits_;
+  std::map<int, std::unique_ptr<Demuxer>> edited_;  // of streams that were asked for; null for most
+  std::vector<Demuxer*> reading_edited_;            // of these
   // Incremental reading, and how often one was started or ended.
   std::optional<ChunkReader> reading_;
   int round_ = 0;

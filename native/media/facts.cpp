@@ -148,7 +148,7 @@ StreamFacts facts_of(AVFormatContext& context, AVStream& stream) {
   facts.bit_rate = positive(parameters.bit_rate);
   facts.num_frames = positive(stream.nb_frames);
   facts.is_default = (stream.disposition & AV_DISPOSITION_DEFAULT) != 0;
-  facts.is_cover = (stream.disposition & AV_DISPOSITION_ATTACHED_PIC) != 0;
+  facts.is_cover = is_cover(stream);
   facts.tags = tags_of(stream.metadata);
   if (parameters.codec_type == AVMEDIA_TYPE_VIDEO) {
     add_picture_facts(context, stream, facts);

@@ -57,6 +57,9 @@ struct ContainerFacts {
 
 ContainerFacts facts_of(AVFormatContext& context);
 
+// Whether it is a picture that goes with the media, which libav takes for a video.
+inline bool is_cover(const AVStream& stream) noexcept { return (stream.disposition & AV_DISPOSITION_ATTACHED_PIC) != 0; }
+
 // How to turn the pictures of a stream for display: upright, unless the container has a display matrix that turns by a
 // multiple of 90 degrees or mirrors.
 Orientation display_orientation(const AVStream& stream);

@@ -315,6 +315,15 @@ void Input::reopen() {
 
 Input Input::with_all_parameters() const { return Input(source_, name_, config_, true); }
 
+Input Input::with_edits(int stream, EditList edits) const {
+  DemuxConfig config = config_;
+  config.format_options.insert_or_assign("ignore_editlist", std::string("1"));
+  Input other(source_, name_, std::move(config), has_all_parameters_);
+  other.edits_ = std::move(edits);
+  other.edited_stream_ = stream;
+  return other;
+}
+
 bool Input::read(AVPacket& packet) {
   is_at_start_ = false;
   io_state_->watch.restart();
@@ -346,6 +355,9 @@ bool Input::read_next(AVPacket& packet) {
     stream_ = packet.stream_index;
     time_ = seconds_of(packet, context_->streams[stream_]->time_base);
   } while (!cut_to_sound(packet));
+  if (edits_ && packet.stream_index == edited_stream_) {
+    edits_->apply(packet);
+  }
   if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0) {
     settle_damage(packet);
   }
@@ -404,6 +416,9 @@ bool Input::seek(int stream, std::int64_t min_ticks, std::int64_t ticks, int fla
     wav_->seek(ticks);
     return true;
   }
+  if (edits_ && stream == edited_stream_) {
+    ticks = edits_->media_at(ticks);
+  }
   const bool has_succeeded = avformat_seek_file(context_.get(), stream, min_ticks, ticks, ticks, flags) >= 0;
   if (io_state_->io) {
     io_state_->io->throw_if_failed();  // rather than read from the beginning, which is not available
@@ -438,6 +453,10 @@ bool Input::knows_display() const noexcept {
   static constexpr std::array<std::string_view, 8> kDoNot = {"avi",  "asf",  "asf_o", "h264",
                                                              "hevc", "m4v",  "vc1",   "mpegvideo"};
   return std::find(kDoNot.begin(), kDoNot.end(), context_->iformat->name) == kDoNot.end();
+}
+
+bool Input::follows_edits() const {
+  return !config_.format_options.contains("ignore_editlist") && !config_.format_options.contains("advanced_editlist");
 }
 
 bool Input::has_reliable_dts() const noexcept { return std::string_view(context_->iformat->name) != "flv"; }

@@ -21,6 +21,7 @@
 #include "av/owners.h"
 #include "base/error.h"
 #include "media/byte_ranges.h"
+#include "media/edit_list.h"
 #include "media/wav_packets.h"
 #include "media/webp_packets.h"
 
@@ -98,6 +99,11 @@ class Input {
   bool has_all_parameters() const noexcept { return has_all_parameters_; }
   // The same source opened once more, with its streams examined.
   Input with_all_parameters() const;
+  // The same source opened once more, with a stream of pictures that is presented as an edit list says, whatever libav makes
+  // of it. Its other streams are not edited.
+  Input with_edits(int stream, EditList edits) const;
+  // Whether edit lists are to be followed, in all.
+  bool follows_edits() const;
 
  private:
   // State that libav's context points to, so it must not move.
@@ -115,6 +121,8 @@ class Input {
   MediaSource source_;
   std::string name_;
   DemuxConfig config_;
+  std::optional<EditList> edits_;
+  int edited_stream_ = -1;
   std::unique_ptr<IoState> io_state_;  // must outlive the context
   av::InputPtr context_;
   void expect_no_failure() const;

@@ -1,5 +1,9 @@
 #include "media/mp4_edits.h"
 
+extern "C" {
+#include <libavformat/avio.h>
+}
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -7,6 +11,7 @@
 #include <string_view>
 
 #include "image/bytes.h"
+#include "media/input.h"
 
 namespace spdl {
 namespace {
@@ -99,6 +104,7 @@ Scale scale_of(Bytes header) noexcept {
 
 void read_edits(Reader& reader, const Box& list, Mp4Track& track) {
   constexpr std::size_t kMostEdits = 100;
+  constexpr std::uint32_t kPlainRate = 1 << 16;  // two numbers of 16 bits: 1 and 0
   const Bytes bytes = reader.head(list, 8 + 20 * kMostEdits);
   const bool is_wide = byte_at(bytes, 0) == 1;
   const std::size_t entry = is_wide ? 20 : 12;
@@ -110,6 +116,11 @@ void read_edits(Reader& reader, const Box& list, Mp4Track& track) {
     }
     const std::int64_t duration = is_wide ? number64(bytes, at) : big_endian(bytes, at, 4);
     const std::int64_t time = is_wide ? number64(bytes, at + 8) : static_cast<std::int32_t>(big_endian(bytes, at + 4, 4));
+    const bool is_possible = time >= -1 && time <= kMostTicks && duration >= 0 && duration <= kMostTicks;
+    track.has_odd_entries = track.has_odd_entries || !is_possible;
+    track.entries.push_back({std::clamp<std::int64_t>(duration, 0, kMostTicks),
+                             time == -1 ? std::nullopt : std::optional(time),
+                             big_endian(bytes, at + entry - 4, 4) == kPlainRate});
     if (time == -1) {
       continue;  // shows nothing
     }
@@ -120,6 +131,7 @@ void read_edits(Reader& reader, const Box& list, Mp4Track& track) {
     }
   }
   track.has_more_edits = track.has_more_edits || count > kMostEdits;
+  track.has_odd_entries = track.has_odd_entries || count > kMostEdits;
 }
 
 }  // namespace
@@ -160,6 +172,24 @@ std::optional<Mp4Track> read_mp4_track(std::int64_t file_size, std::int64_t trac
   return track.time_scale > 0 && track.movie_scale > 0 ? std::optional(track) : std::nullopt;
 }
 
+std::optional<Mp4Track> read_mp4_track(Input& input, const AVStream& stream) {
+  AVIOContext* io = input.context().pb;
+  if (io == nullptr || (io->seekable & AVIO_SEEKABLE_NORMAL) == 0) {
+    return std::nullopt;
+  }
+  const bool was_at_start = input.is_at_start();
+  const std::int64_t position = avio_tell(io);
+  BlockReader reader([&](std::int64_t from, std::span<std::uint8_t> into) { return input.read_at(from, into); });
+  const auto track = read_mp4_track(avio_size(io), stream.id, std::ref(reader));
+  avio_seek(io, position, SEEK_SET);
+  input.set_at_start(was_at_start);
+  return track;
+}
+
+bool Mp4Track::has_other_speed() const noexcept {
+  return std::ranges::any_of(entries, [](const Entry& each) { return each.media_time && !each.has_plain_rate; });
+}
+
 std::optional<std::int64_t> presented_ticks(const Mp4Track& track) noexcept {
   if (track.has_more_edits) {
     return std::nullopt;
@@ -172,7 +202,7 @@ std::optional<std::int64_t> presented_ticks(const Mp4Track& track) noexcept {
   }
   const double unit = static_cast<double>(track.time_scale) / static_cast<double>(track.movie_scale);
   const double edited = static_cast<double>(track.edit->duration) * unit;
-  if (rest && std::abs(static_cast<double>(*rest) - edited) <= unit) {
+  if (rest && std::abs(static_cast<double>(*rest) - edited) < unit) {
     return rest;
   }
   return edited < static_cast<double>(kMostTicks) ? std::optional(static_cast<std::int64_t>(edited + 0.5)) : std::nullopt;

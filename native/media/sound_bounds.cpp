@@ -10,7 +10,6 @@ extern "C" {
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <new>
 #include <string_view>
 
@@ -102,20 +101,6 @@ std::int64_t to_samples(std::int64_t ticks, const AVStream& stream) noexcept {
   return stream.codecpar->sample_rate > 0 ? av_rescale_q(ticks, stream.time_base, {1, stream.codecpar->sample_rate}) : 0;
 }
 
-std::optional<Mp4Track> read_track(Input& input, const AVStream& stream) {
-  AVIOContext* io = input.context().pb;
-  if (io == nullptr || (io->seekable & AVIO_SEEKABLE_NORMAL) == 0) {
-    return std::nullopt;
-  }
-  const bool was_at_start = input.is_at_start();
-  const std::int64_t position = avio_tell(io);
-  BlockReader reader([&](std::int64_t from, std::span<std::uint8_t> into) { return input.read_at(from, into); });
-  const auto track = read_mp4_track(avio_size(io), stream.id, std::ref(reader));
-  avio_seek(io, position, SEEK_SET);
-  input.set_at_start(was_at_start);
-  return track;
-}
-
 // What iTunes writes where there is no edit list: zero, delay, padding and number of samples, as hexadecimal numbers.
 struct TaggedSound {
   std::int64_t delay = 0;
@@ -185,7 +170,17 @@ void read_mp4_bounds(Input& input, AVStream& stream, std::int64_t start, SoundBo
   bounds.first_pts = first != nullptr ? first->timestamp : start;
   // libav moves the start of a stream behind the delay, in some versions also where it does not leave it out.
   bounds.delay = to_samples(std::max<std::int64_t>({start - bounds.first_pts, -bounds.first_pts, 0}), stream);
-  const auto track = read_track(input, stream);
+  auto track = read_mp4_track(input, stream);
+  if (track && !input.follows_edits()) {
+    track->edit.reset();
+  } else if (track && (track->has_more_edits || track->has_other_speed())) {
+    throw Error(ErrorKind::kDemux, "demux",
+                "its edit list presents several parts of the sound, or at another speed, which is not supported: encode it as"
+                " it is presented, with a program that follows such lists, or read all of its media with the option"
+                " ignore_editlist=1")
+        .in(input.name())
+        .at(stream.index, {});
+  }
   if (track && track->is_fragmented) {
     return;
   }
@@ -194,7 +189,7 @@ void read_mp4_bounds(Input& input, AVStream& stream, std::int64_t start, SoundBo
   if (!track && stream.duration > 0) {
     bounds.length = stream.duration;
   }
-  if (track && !track->edit && !track->has_more_edits) {
+  if (track && !track->edit) {
     const auto tagged = tagged_sound(input.context());
     if (tagged && stream.time_base.den == stream.codecpar->sample_rate) {
       bounds.delay = tagged->delay;

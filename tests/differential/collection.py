@@ -5,6 +5,7 @@ from tests.differential.sound import channels as channels
 from tests.differential.sound import damage as damage
 from tests.differential.sound import encoders as encoders
 from tests.differential.sound import soundfile_written as soundfile_written
+from tests.differential.sound import trims as trims
 from tests.differential.sound import wav as wav
 from tests.differential.sound import wholes as wholes
 from tests.differential.sound import windows as windows
@@ -18,6 +19,7 @@ from tests.differential.stills import saving as saving
 from tests.differential.stills import tiff as tiff
 from tests.differential.stills import writers as writers
 from tests.differential.video import animations as animations
+from tests.differential.video import edited as edited
 from tests.differential.video import laws_on_cuts as laws_on_cuts
 from tests.differential.video import laws_on_screen as laws_on_screen
 

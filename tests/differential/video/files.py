@@ -1,5 +1,6 @@
 """Files of a form: as the encoder leaves them, and changed by copying packets."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,10 +10,19 @@ from .films import encode, run_ffmpeg
 from .forms import Form
 
 
-def make_film(draw: Draw, form: Form, name: str = "made", *, count: int | None = None, rate: str | None = None) -> Path:
+def make_film(
+    draw: Draw,
+    form: Form,
+    name: str = "made",
+    *,
+    count: int | None = None,
+    rate: str | None = None,
+    more: Sequence[str] = (),
+) -> Path:
+    """``more``: options of the container beside those of the form."""
     rate = rate or draw.random.choice(["25", "30", "24000/1001", "60", "12"])
     path = draw.folder / f"{name}.{form.suffix}"
-    options = [*form.options(draw.random), *form.container]
+    options = [*form.options(draw.random), *form.container, *more]
     encode(draw, path, rate, count or draw.random.randint(20, 70), options, passes=form.passes)
     return path
 
