@@ -2,12 +2,15 @@
 
 import gzip
 import io
+import wave
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from PIL import Image
 
 import spdl.io
 from tests.support.media import clip, h264, pictures
@@ -40,6 +43,33 @@ def test_file_objects_are_read_from_their_beginning(tmp_path: Path) -> None:
         assert file.tell() == 10
     assert memory.tell() == 100
     assert memory.getvalue() == data
+
+
+@pytest.mark.parametrize(
+    ("load", "source"),
+    [
+        (lambda of: spdl.io.load_image(of), "image"),
+        (lambda of: spdl.io.load_image_batch([of], width=8, height=8), "image"),
+        (lambda of: spdl.io.load_image_batch([of], width=8, height=8, pix_fmt="yuv444p"), "image"),
+        (lambda of: spdl.io.load_image_batch([of], transform=spdl.io.ImageTransform(8)), "image"),
+        (lambda of: spdl.io.load_video(of), "image"),
+        (lambda of: spdl.io.load_video_clips([of], num_frames=1, size=8, start="middle"), "image"),
+        (lambda of: spdl.io.load_audio(of), "sound"),
+        (lambda of: spdl.io.load_audio(of, sample_rate=8000), "sound"),
+        (lambda of: spdl.io.load_audio_batch([of], num_samples=9, sample_rate=8000, start=0.0), "sound"),
+    ],
+)
+def test_a_stream_is_read_once(load: Callable[[Any], Any], source: str) -> None:
+    """By whatever loads it: what cannot seek is empty the second time."""
+    memory = io.BytesIO()
+    if source == "image":
+        Image.linear_gradient("L").convert("RGB").resize((16, 12)).save(memory, "PNG")
+    else:
+        with wave.open(memory, "wb") as writer:
+            writer.setparams((1, 2, 8000, 0, "NONE", ""))
+            writer.writeframes(bytes(range(200)))
+    found, expected = load(_Stream(memory.getvalue())), load(memory.getvalue())
+    assert np.array_equal(spdl.io.to_numpy(found), spdl.io.to_numpy(expected))
 
 
 @pytest.mark.parametrize("protocol", ["file", "memory"])

@@ -22,6 +22,7 @@ from spdl.io import (
     load_image,
     load_image_batch,
     load_video,
+    load_video_clips,
     probe,
     to_numpy,
 )
@@ -205,6 +206,10 @@ def test_playlist_from_a_bucket_opens_no_files_of_this_machine(bucket: ObjectSer
             load_video("s3://bucket/list", demux_config=demux_config("concat", options))
         with pytest.raises((OpenError, MediaError)):
             load_image("s3://bucket/list", demux_config=demux_config("concat", options))
+        with pytest.raises(MediaError):
+            load_video_clips(
+                ["s3://bucket/list"], num_frames=1, size=8, start=0.0, demux_config=demux_config("concat", options)
+            )
     config = demux_config("concat", {"safe": 0})
     assert len(to_numpy(load_video(bucket.objects["bucket/list"], demux_config=config))) > 0  # memory may
 

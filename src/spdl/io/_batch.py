@@ -1,18 +1,15 @@
 """Shared code of ``load_video_clips`` and ``load_audio_batch``: sources, seeds, start positions and failures."""
 
 import math
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from spdl._numbers import as_bool, as_float, as_int, require_word
 from spdl.io import _native
-from spdl.io._images._image_transform import as_seed
 from spdl.io._images._outcomes import report_failures
-from spdl.io._images._seeds import sample_seeds
-from spdl.io._media._config import DemuxConfig, as_remote_config
-from spdl.io._source import Fetched, as_native_sources, as_sources, fetch_all, is_remote, open_blocks
+from spdl.io._images._seeds import sample_seeds, seeds_of_sources
+from spdl.io._source import as_native_sources, fetch_all, open_blocks
 from spdl.io._types import Excerpt, LoadFailure, Source
 
 if TYPE_CHECKING:
@@ -43,47 +40,6 @@ class Statuses:
         object.__setattr__(self, "num_threads", as_int("num_threads", self.num_threads, 0, 2**16 - 1))
 
 
-@dataclass(slots=True)
-class Sources:
-    """The sources of a batch: as given, and as native code reads them, after those in object stores are fetched."""
-
-    given: list[Source]
-    native: list[Any]
-    fetched: Fetched | None = None
-
-    def __len__(self) -> int:
-        return len(self.given)
-
-    @staticmethod
-    def of(srcs: Iterable[Source]) -> "Sources":
-        """The sources of the argument ``srcs``.
-
-        Raises:
-            TypeError: ``srcs`` is a single source, or an item is neither a path nor a buffer.
-            ValueError: ``srcs`` is empty.
-        """
-        given = as_sources("srcs", srcs)
-        if not given:
-            raise ValueError("srcs must have at least one source, got none")
-        return Sources(given, as_native_sources(given))
-
-    def restrict(self, config: DemuxConfig | None) -> DemuxConfig | None:
-        """The options for opening the sources. If one is in an object store, it may not refer to local files."""
-        if config is None or not any(map(is_remote, self.given)):
-            return config
-        return as_remote_config(config)
-
-    def fetch(self, num_threads: int) -> None:
-        """Open the sources in object stores. For a source that cannot be read, ``native`` has empty data."""
-        self.fetched = fetch_all(self.given, num_threads, fetch=open_blocks)
-        self.native = as_native_sources(self.fetched.sources)
-
-    def failures(self, found: tuple[LoadFailure, ...]) -> tuple[LoadFailure, ...]:
-        """The failures that native code found, with the errors and names of fetched sources."""
-        fetched = self.fetched
-        return found if fetched is None else tuple(map(fetched.failure, found))
-
-
 def as_seeds(
     seed: SupportsIndex | None, seeds: Iterable[SupportsIndex] | None, count: int, *, needed_for: str | None
 ) -> list[int] | None:
@@ -107,15 +63,7 @@ def as_seeds(
         if needed_for is not None:
             raise ValueError(f"seed or seeds must be given for {needed_for}; sample_seeds makes one per source")
         return None
-    try:
-        numbers = [operator.index(each) for each in seeds]
-    except TypeError as exc:
-        raise TypeError(f"seeds must be integers, one per source: {exc}") from None
-    if len(numbers) != count:
-        raise ValueError(f"seeds must have one seed per source: {count}, got {len(numbers)}")
-    as_seed("seeds", min(numbers))
-    as_seed("seeds", max(numbers))
-    return numbers
+    return seeds_of_sources(seeds, count)
 
 
 def as_starts(start: Any, count: int) -> list[float]:
@@ -144,9 +92,9 @@ def _as_start(value: Any) -> float:
 
 def finish(
     buffer: "CPUBuffer",
-    sources: Sources,
+    sources: list[Source],
     statuses: Statuses,
-    load: Callable[[list[int]], Loaded],
+    load: Callable[[list[Any]], Loaded],
     *,
     kind: str,
 ) -> "CPUBuffer":
@@ -156,16 +104,16 @@ def finish(
         buffer: The batch, with one slot per source.
         sources: The sources.
         statuses: The policy for failures.
-        load: Loads all sources, each into the slot given for it.
+        load: Loads the sources, as native code reads them, each into its slot.
         kind: Name of the items, for messages.
 
     Raises:
         BatchLoadError: Too many items are missing.
     """
     core = _native.core
-    sources.fetch(statuses.num_threads)
-    failures, parts = load(list(range(len(sources))))
-    failures = sources.failures(failures)
+    fetched = fetch_all(as_native_sources(sources), statuses.num_threads, fetch=open_blocks)
+    found, parts = load(fetched.sources)
+    failures = tuple(map(fetched.failure, found))
     most_missing = 0 if statuses.strict else len(sources) - (statuses.on_failure == "drop")
     report_failures(failures, len(sources), len(failures), most_missing=most_missing, kind=kind)
     excerpts = [None if part is None else Excerpt(*part) for part in parts]

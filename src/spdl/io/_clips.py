@@ -8,12 +8,13 @@ from spdl._numbers import MAX_INT, as_int, require_word
 from spdl.io import _native
 from spdl.io._images._image_transform import ImageTransform, native_transform
 from spdl.io._images._load_transformed import NUM_BYTES, as_memory
-from spdl.io._media._config import DecodeConfig, DemuxConfig, check_arguments, decode_fields, demux_fields
+from spdl.io._media._config import DecodeConfig, DemuxConfig, check_arguments, native_options
 from spdl.io._media._demux import stream_of
+from spdl.io._source import as_sources
 from spdl.io._trace import traced
 from spdl.io._types import MAX_PIXELS, Source
 
-from ._batch import Loaded, OnFailure, Sources, Statuses, as_seeds, as_starts, finish
+from ._batch import Loaded, OnFailure, Statuses, as_seeds, as_starts, finish
 
 if TYPE_CHECKING:
     from spdl.io._native import CPUBuffer
@@ -115,7 +116,7 @@ def load_video_clips(
     """
     check_arguments(demux_config, decode_config, None)
     statuses = Statuses(strict, on_failure, num_threads)
-    sources = Sources.of(srcs)
+    sources = as_sources("srcs", srcs)
     count = len(sources)
     frames, step = as_int("num_frames", num_frames, 1, MAX_INT), as_int("stride", stride, 1, MAX_INT)
     require_word("layout", layout, _LAYOUTS)
@@ -133,12 +134,12 @@ def load_video_clips(
     memory = as_memory(out, storage, applied.dtype, _shape(applied, count, frames, layout), NUM_BYTES[applied.dtype])
     buffer = _native.media.new_clips(native, count, frames, layout, memory)
 
-    def load(slots: list[int]) -> Loaded:
+    def load(native_sources: list[Any]) -> Loaded:
         return _native.media.load_clips(
             buffer,
-            slots,
-            sources.native,
-            sources.given,
+            list(range(count)),
+            native_sources,
+            sources,
             first_index=0,
             transform=native,
             num_frames=frames,
@@ -148,8 +149,7 @@ def load_video_clips(
             seeds=numbers,
             max_pixels=as_int("max_pixels", max_pixels, 1, MAX_INT),
             stream=stream_of(stream),
-            demux=demux_fields(demux_config),
-            decode=decode_fields(decode_config),
+            **native_options(demux_config, decode_config, sources),
             num_threads=statuses.num_threads,
         )
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from spdl.io import _native
 from spdl.io._images._load_transformed import as_memory
-from spdl.io._media._config import DecodeConfig, DemuxConfig, check_arguments, decode_fields, demux_fields
+from spdl.io._media._config import DecodeConfig, DemuxConfig, check_arguments, native_options
 from spdl.io._media._sound import (
     SOUND_DTYPES,
     as_num_channels,
@@ -14,10 +14,11 @@ from spdl.io._media._sound import (
     as_sound_dtype,
     is_stream_clock,
 )
+from spdl.io._source import as_sources
 from spdl.io._trace import traced
 from spdl.io._types import Source
 
-from ._batch import Loaded, OnFailure, Sources, Statuses, as_seeds, as_starts, finish
+from ._batch import Loaded, OnFailure, Statuses, as_seeds, as_starts, finish
 
 if TYPE_CHECKING:
     from spdl.io._native import CPUBuffer
@@ -101,7 +102,7 @@ def load_audio_batch(
     """
     check_arguments(demux_config, decode_config, None)
     statuses = Statuses(strict, on_failure, num_threads)
-    sources = Sources.of(srcs)
+    sources = as_sources("srcs", srcs)
     count = len(sources)
     element = as_sound_dtype(dtype)
     shape = (count, as_num_channels(num_channels), as_num_samples(num_samples))
@@ -115,20 +116,19 @@ def load_audio_batch(
     memory = as_memory(out, storage, element, shape, SOUND_DTYPES[element])
     buffer = _native.media.new_batch(shape, element, memory)
 
-    def load(slots: list[int]) -> Loaded:
+    def load(native_sources: list[Any]) -> Loaded:
         return _native.media.load_sounds(
             buffer,
-            slots,
-            sources.native,
-            sources.given,
+            list(range(count)),
+            native_sources,
+            sources,
             first_index=0,
             starts=starts,
             seeds=numbers if is_random else None,
             sample_rate=rate,
             dtype=element,
             by_stream_clock=by_stream_clock,
-            demux=demux_fields(sources.restrict(demux_config)),
-            decode=decode_fields(decode_config),
+            **native_options(demux_config, decode_config, sources),
             num_threads=statuses.num_threads,
         )
 

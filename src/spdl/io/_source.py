@@ -11,7 +11,7 @@ import io
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -50,9 +50,13 @@ def as_sources(name: str, sources: Any) -> list[Source]:
 
     Raises:
         TypeError: ``sources`` is a single source: its characters or bytes are not sources.
+        ValueError: There is none.
     """
     require_several(name, sources)
-    return list(sources)
+    found = list(sources)
+    if not found:
+        raise ValueError(f"{name} must have at least one source, got none")
+    return found
 
 
 def require_several(name: str, sources: object) -> None:
@@ -258,7 +262,7 @@ def has_blocks(source: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The sources of a batch, with those in object stores fetched.
+    """The sources of a batch as native code reads them, with those in object stores fetched.
 
     Attributes:
         sources: The sources; empty data for those that could not be fetched.
@@ -266,7 +270,7 @@ class Fetched:
         errors: Position -> error, for sources that could not be fetched.
     """
 
-    sources: Sequence[Source]
+    sources: list[Any]
     names: dict[int, str]
     errors: dict[int, Exception]
 
@@ -279,21 +283,15 @@ class Fetched:
             rename(failure.error, self.names[position])
         return failure
 
-    def outcome(self, position: int, outcome: Any) -> Any:
-        """The same for a loader's result that is either frames or an exception."""
-        if position in self.errors:
-            return self.errors[position]
-        if isinstance(outcome, MediaError) and position in self.names:
-            rename(outcome, self.names[position])
-        return outcome
-
 
 def fetch_all(
-    sources: Sequence[Source], num_threads: int = 0, *, fetch: "Callable[[Any], Buffer | SupportsBlocks]" = fetch
+    sources: list[Any], num_threads: int = 0, *, fetch: "Callable[[Any], Buffer | SupportsBlocks]" = fetch
 ) -> Fetched:
     """Fetch the sources of a batch that are in object stores, several at a time.
 
     Args:
+        sources: From ``as_native_sources``. Not called here, because argument errors come before those of devices; and
+            it is called once, because a stream that cannot seek cannot be read again.
         fetch: ``fetch``, or ``open_blocks`` for media that native code may read in blocks.
     """
     remote = [
@@ -304,9 +302,8 @@ def fetch_all(
     names = {index: name for index, each in enumerate(sources) if (name := named(each, None)) is not None}
     if not remote:
         return Fetched(sources, names, {})
+    fetched, errors = list(sources), dict[int, Exception]()
     outcomes = _fetch_several([sources[index] for index in remote], max(num_threads, _FETCHING_THREADS), fetch)
-    fetched: list[Any] = list(sources)
-    errors: dict[int, Exception] = {}
     for index, outcome in zip(remote, outcomes, strict=True):
         if isinstance(outcome, Exception):
             fetched[index], errors[index] = b"", outcome
@@ -324,7 +321,7 @@ def rename(error: Exception, name: str) -> None:
 
 
 def _fetch_several(
-    sources: Sequence[Any], num_threads: int, fetch: "Callable[[Any], Buffer | SupportsBlocks]"
+    sources: list[Any], num_threads: int, fetch: "Callable[[Any], Buffer | SupportsBlocks]"
 ) -> "list[Buffer | SupportsBlocks | Exception]":
     if len(sources) == 1:
         return [_outcome(fetch, sources[0])]

@@ -11,6 +11,7 @@ from spdl._numbers import MAX_INT, as_bool, as_finite, as_int, require_word
 from spdl.io import _native
 
 from ._applied import AppliedTransform, applied_of
+from ._seeds import as_seed
 
 if TYPE_CHECKING:
     from spdl.io._native import Transform
@@ -268,19 +269,6 @@ class ImageTransform:
                 f"resize={resize!r} fits the whole picture inside size={size}, which leaves nothing for crop={crop!r}:"
                 " use ShorterSide(length), or leave one of them out"
             )
-
-
-def as_seed(name: str, value: Any) -> int:
-    """The value as a seed for native code.
-
-    Raises:
-        TypeError: It is not an integer.
-        ValueError: It is negative, or has more than 64 bits.
-    """
-    seed = as_int(name, value)
-    if not 0 <= seed < 2**64:
-        raise ValueError(f"{name} must be >= 0 and < 2**64, got {seed}; sample_seeds makes such seeds from any integer")
-    return seed
 
 
 @functools.lru_cache(maxsize=64)

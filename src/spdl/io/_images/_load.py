@@ -1,6 +1,5 @@
 """``load_image``: load one image into an array."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from spdl._numbers import MAX_INT, as_bool, as_int
@@ -10,19 +9,20 @@ from spdl.io._errors import MediaError, OpenError
 from spdl.io._media._config import (
     DecodeConfig,
     DemuxConfig,
-    as_remote_config,
     check_arguments,
-    decode_fields,
-    demux_fields,
+    native_options,
 )
 from spdl.io._media._convert import convert_frames
 from spdl.io._media._filters import get_video_filter_desc
-from spdl.io._source import as_native_source, is_remote, open_source, rename
+from spdl.io._source import as_native_source, open_source, rename
 from spdl.io._trace import traced
 from spdl.io._types import DEFAULT, MAX_PIXELS, Default, Source
 
 if TYPE_CHECKING:
-    from spdl.io._native import CPUBuffer, ImageFrames
+    from spdl.io._native import CPUBuffer
+
+
+_NO_OPTIONS = native_options(None, None, ())
 
 
 @overload
@@ -104,20 +104,17 @@ def load_image(
     Releases the GIL; safe to call from several threads.
     """
     check_arguments(demux_config, decode_config, filter_desc)
-    as_native_source(src)  # raises if src is not a source, before anything is fetched
+    readable = as_native_source(src)  # once, as a stream cannot be read again
     limit = as_int("max_pixels", max_pixels, 1, MAX_INT)
     orient = as_bool("orient", orient)
     device = as_device(device_config, "load an image")
-    if demux_config is not None and is_remote(src):
-        demux_config = as_remote_config(demux_config)
-    source, name = open_source(src, name)
+    source, name = open_source(readable, name)
     if isinstance(filter_desc, Default):
         if demux_config is None and decode_config is None:
             return on_device(_load_plainly(source, name, limit, orient=orient), device)
         filter_desc = get_video_filter_desc()
-    return on_device(
-        _load_filtered(source, demux_config, decode_config, filter_desc, limit, orient=orient, name=name), device
-    )
+    options = native_options(demux_config, decode_config, (src,))
+    return on_device(_load_filtered(source, options, filter_desc, limit, orient=orient, name=name), device)
 
 
 def _load_plainly(source: Any, name: str | None, max_pixels: int, *, orient: bool) -> "CPUBuffer":
@@ -135,52 +132,21 @@ def _load_plainly(source: Any, name: str | None, max_pixels: int, *, orient: boo
         return jpeg
     filter_desc = get_video_filter_desc()
     try:
-        return _load_filtered(data, None, None, filter_desc, max_pixels, orient=orient, name=name)
+        return _load_filtered(data, _NO_OPTIONS, filter_desc, max_pixels, orient=orient, name=name)
     except OpenError:
         if not is_url:
             raise
     # Some formats have no signature: only the suffix identifies them.
-    return _load_filtered(source, None, None, filter_desc, max_pixels, orient=orient, name=name)
+    return _load_filtered(source, _NO_OPTIONS, filter_desc, max_pixels, orient=orient, name=name)
 
 
 def _load_filtered(
-    source: Any,
-    demux_config: DemuxConfig | None,
-    decode_config: DecodeConfig | None,
-    filter_desc: str | None,
-    max_pixels: int,
-    *,
-    orient: bool,
-    name: str | None,
+    source: Any, options: dict[str, Any], filter_desc: str | None, max_pixels: int, *, orient: bool, name: str | None
 ) -> "CPUBuffer":
     """Decode and filter the image with FFmpeg."""
-    (outcome,) = load_pictures(
-        [source], demux_config, decode_config, filter_desc, max_pixels=max_pixels, orient=orient, name=name
+    (outcome,) = _native.media.load_pictures(
+        [source], name=name, filter=filter_desc, max_pixels=max_pixels, orient=orient, num_threads=0, **options
     )
     if isinstance(outcome, Exception):
         raise outcome
     return convert_frames(outcome)
-
-
-def load_pictures(
-    sources: Sequence[Any],
-    demux_config: DemuxConfig | None,
-    decode_config: DecodeConfig | None,
-    filter_desc: str | None,
-    *,
-    max_pixels: int,
-    orient: bool,
-    num_threads: int = 0,
-    name: str | None = None,
-) -> "list[ImageFrames | MediaError]":
-    """Return frames or an exception for each source, in one native call without the GIL."""
-    return _native.media.load_pictures(
-        list(sources),
-        name=name,
-        filter=filter_desc,
-        demux=demux_fields(demux_config),
-        decode=decode_fields(decode_config),
-        max_pixels=max_pixels,
-        orient=orient,
-        num_threads=num_threads,
-    )

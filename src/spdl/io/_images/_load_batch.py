@@ -10,15 +10,14 @@ from spdl._numbers import MAX_INT, as_bool, as_int
 from spdl.io import _native
 from spdl.io._buffers import as_storage
 from spdl.io._devices._cuda import CUDABuffer, CUDAConfig, as_device, on_device
-from spdl.io._media._config import DecodeConfig, DemuxConfig, as_remote_config, check_arguments
+from spdl.io._media._config import DecodeConfig, DemuxConfig, check_arguments, native_options
 from spdl.io._media._filters import get_video_filter_desc
-from spdl.io._source import Fetched, as_native_sources, as_sources, fetch_all, is_remote
+from spdl.io._source import Fetched, as_native_sources, as_sources, fetch_all
 from spdl.io._trace import traced
 from spdl.io._types import DEFAULT, MAX_PIXELS, Default, LoadFailure, Source
 
 from ._applied import AppliedTransform
 from ._image_transform import ImageTransform, LongerSide, native_transform
-from ._load import load_pictures
 from ._load_transformed import load_transformed
 from ._outcomes import (
     as_names,
@@ -30,18 +29,10 @@ from ._outcomes import (
 )
 
 if TYPE_CHECKING:
-    from spdl.io._native import CPUBuffer, Transform
+    from spdl.io._native import CPUBuffer, ImageFrames, Transform
 
 #: Pixel formats that need no FFmpeg filter -> their colour formats.
 PIX_FMTS: dict[str, Literal["rgb", "bgr", "gray"]] = {"rgb24": "rgb", "bgr24": "bgr", "gray": "gray"}
-
-# Keywords that only one of the two forms has, and keywords that both have.
-_FITTED_ONLY = frozenset(
-    ("width", "height", "pix_fmt", "demux_config", "decode_config", "filter_desc", "device_config", "orient")
-)
-_TRANSFORM_ONLY = frozenset(("out", "seeds", "replay", "on_failure", "spares"))
-_COMMON = frozenset(("strict", "storage", "max_pixels", "names", "num_threads"))
-_FITTED = _FITTED_ONLY | _COMMON
 
 
 @overload
@@ -190,34 +181,28 @@ def load_image_batch(
     between images.
     """
     if transform is not None:
-        _refuse(options, _FITTED_ONLY, "cannot be combined with transform: see ImageTransform for the same setting")
-        _refuse_unknown(options, _TRANSFORM_ONLY)
+        _require_form(
+            options, _TRANSFORMED, "cannot be combined with transform: see ImageTransform for the same setting"
+        )
         return load_transformed(srcs, transform=transform, **options)
     if not (_FITTED.issuperset(options) and "width" in options and "height" in options):
-        _refuse_for_fitted(options)
+        _require_form(options, _FITTED, "requires transform: give transform=ImageTransform(...)")
+        missing = [name for name in ("width", "height") if name not in options]
+        raise TypeError(
+            f"load_image_batch() is missing {' and '.join(missing)}: give width and height in pixels, or a transform"
+        )
     return _load_fitted(srcs, **options)
 
 
-def _refuse_for_fitted(options: dict[str, Any]) -> None:
-    _refuse(options, _TRANSFORM_ONLY, "requires transform: give transform=ImageTransform(...)")
-    _refuse_unknown(options, _FITTED_ONLY)
-    missing = [name for name in ("width", "height") if name not in options]
-    raise TypeError(
-        f"load_image_batch() is missing {' and '.join(missing)}: give width and height in pixels, or a transform"
-    )
-
-
-def _refuse(options: dict[str, Any], names: Iterable[str], why: str) -> None:
-    refused = [name for name in options if name in names]
-    if refused:
-        raise TypeError(f"load_image_batch() got {refused[0]!r}, which {why}")
-
-
-def _refuse_unknown(options: dict[str, Any], known: frozenset[str]) -> None:
-    unknown = [name for name in options if name not in known | _COMMON]
-    if unknown:
+def _require_form(options: dict[str, Any], form: frozenset[str], why_not: str) -> None:
+    """Raise ``TypeError`` for an argument that only the other form has, or none."""
+    wrong = [name for name in options if name not in form]
+    foreign = [name for name in wrong if name in _FITTED | _TRANSFORMED]
+    if foreign:
+        raise TypeError(f"load_image_batch() got {foreign[0]!r}, which {why_not}")
+    if wrong:
         raise TypeError(
-            f"load_image_batch() got an unexpected argument {unknown[0]!r}; did you mean width/height or transform?"
+            f"load_image_batch() got an unexpected argument {wrong[0]!r}; did you mean width/height or transform?"
         )
 
 
@@ -239,17 +224,15 @@ def _load_fitted(
     num_threads: int = 0,
 ) -> "CPUBuffer | CUDABuffer":
     """Load a batch in the form with width and height."""
-    strict = as_bool("strict", strict)
-    orient = as_bool("orient", orient)
-    strict = as_bool("strict", strict)
-    orient = as_bool("orient", orient)
-    if demux_config is None and decode_config is None and filter_desc is DEFAULT and device_config is None:
+    strict, orient = as_bool("strict", strict), as_bool("orient", orient)
+    is_plain = demux_config is None and decode_config is None and filter_desc is DEFAULT
+    if is_plain and device_config is None and storage is None and names is None and type(srcs) is list and srcs:
         try:
             usual = _usual_call(width, height, pix_fmt, max_pixels, num_threads, orient)
         except (TypeError, ValueError):  # the checks below raise with a better message
             usual = None
-        if usual is not None and type(srcs) is list and srcs and storage is None and names is None:
-            sources = srcs.copy()
+        if usual is not None:
+            sources: list[Any] = srcs.copy()
             if _native.core.are_plain(sources):
                 return _load_usual(sources, usual, strict=strict)
     check_arguments(demux_config, decode_config, filter_desc)
@@ -258,67 +241,54 @@ def _load_fitted(
     if pix_fmt is not None and not isinstance(pix_fmt, str):
         raise TypeError(f"pix_fmt must be the name of a pixel format or None, got {pix_fmt!r}")
     sources = as_sources("srcs", srcs)
-    if not sources:
-        raise ValueError("srcs must have at least one source, got none")
     given_names = as_names(names, len(sources))
-    is_plain = demux_config is None and decode_config is None and isinstance(filter_desc, Default)
-    without_filters = is_plain and width is not None and height is not None and pix_fmt in PIX_FMTS
-    if isinstance(filter_desc, Default) and pix_fmt is not None and not without_filters:
-        _native.media.check_pix_fmt(pix_fmt, width or 2, height or 2)
-    limit = as_int("max_pixels", max_pixels, 1, MAX_INT)
-    num_threads = as_int("num_threads", num_threads, 0, MAX_INT)
-    native_sources = as_native_sources(sources)  # raises if one is not a source, before anything is fetched
+    limit, num_threads = as_int("max_pixels", max_pixels, 1, MAX_INT), as_int("num_threads", num_threads, 0, MAX_INT)
     memory = None if storage is None else as_storage(storage)
+    native_sources = as_native_sources(sources)
     device = as_device(device_config, "load a batch")
-    fetched = fetch_all(sources, num_threads)
-    if fetched.sources is not sources:
-        native_sources = as_native_sources(fetched.sources)
-    if demux_config is not None and any(map(is_remote, sources)):
-        demux_config = as_remote_config(demux_config)
-    if without_filters:
-        assert width is not None
-        assert height is not None
-        assert pix_fmt is not None
-        buffer = _load_without_filters(
-            native_sources,
-            sources,
-            fetched,
-            width,
-            height,
-            pix_fmt,
-            memory,
-            limit,
-            given_names,
-            orient=orient,
-            num_threads=num_threads,
-        )
-        report_failures(
-            buffer.failures, len(sources), len(buffer.failures), most_missing=0 if strict else len(sources) - 1
-        )
+    most_missing = 0 if strict else len(sources) - 1
+    if is_plain and width is not None and height is not None and pix_fmt in PIX_FMTS:
+        transform = _fit(width, height, pix_fmt, orient=orient)
+        fetched = fetch_all(native_sources, num_threads)
+        buffer = _native.core.new_batch(transform, len(sources), memory)
+        load = partial(_load_slots, buffer, fetched.sources, sources, transform, limit, num_threads)
+        failures = with_names([fetched.failure(each) for each in with_ffmpeg_on_demand(load)], given_names)
+        if failures:
+            _leave_out(buffer, len(sources), failures)
+        report_failures(failures, len(sources), len(failures), most_missing=most_missing)
         return on_device(buffer, device)
     if isinstance(filter_desc, Default):
+        if pix_fmt is not None:
+            _native.media.check_pix_fmt(pix_fmt, width or 2, height or 2)
         filter_desc = get_video_filter_desc(scale_width=width, scale_height=height, pix_fmt=pix_fmt)
-    outcomes = load_pictures(
-        native_sources,
-        demux_config,
-        decode_config,
-        filter_desc,
+    pictures, failed = _load_filtered(
+        sources,
+        fetch_all(native_sources, num_threads),
+        filter=filter_desc,
         max_pixels=limit,
         orient=orient,
         num_threads=num_threads,
+        **native_options(demux_config, decode_config, sources),
     )
-    outcomes = [fetched.outcome(index, outcome) for index, outcome in enumerate(outcomes)]
-    failed = [
-        LoadFailure(index, source, outcome)
-        for index, (source, outcome) in enumerate(zip(sources, outcomes, strict=True))
-        if isinstance(outcome, Exception)
-    ]
     failures = with_names(failed, given_names)
-    report_failures(failures, len(sources), len(failures), most_missing=0 if strict else len(sources) - 1)
-    frames = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
-    batch: CPUBuffer = _native.media.convert_frames(frames, is_batch=True, storage=memory)
-    _set_outcome(batch, len(sources), failures)
-    return on_device(batch, device)
+    report_failures(failures, len(sources), len(failures), most_missing=most_missing)
+    buffer = _native.media.convert_frames(pictures, is_batch=True, storage=memory)
+    _set_outcome(buffer, len(sources), failures)
+    return on_device(buffer, device)
+
+
+def _load_filtered(
+    sources: list[Source], fetched: Fetched, **options: Any
+) -> "tuple[list[ImageFrames], list[LoadFailure]]":
+    """Decode and filter the images with FFmpeg: those that could be loaded, and why others could not."""
+    outcomes = _native.media.load_pictures(fetched.sources, name=None, **options)
+    pictures, failed = [], []
+    for index, (source, outcome) in enumerate(zip(sources, outcomes, strict=True)):
+        if isinstance(outcome, Exception):
+            failed.append(fetched.failure(LoadFailure(index, source, outcome)))
+        else:
+            pictures.append(outcome)
+    return pictures, failed
 
 
 class _UsualCall(NamedTuple):
@@ -387,46 +357,6 @@ def _usual_call(
     )
 
 
-def _signature_of_both_forms() -> inspect.Signature:
-    """The signature that ``help`` and editors show: the arguments of both forms.
-
-    The default ``...`` marks an argument that is required in the form that has it.
-    """
-    parameters: dict[str, inspect.Parameter] = {}
-    for form in (_load_fitted, load_transformed):
-        for parameter in inspect.signature(form).parameters.values():
-            is_needed = parameter.default is parameter.empty and parameter.name != "srcs"
-            parameters.setdefault(parameter.name, parameter.replace(default=...) if is_needed else parameter)
-    return inspect.Signature(list(parameters.values()), return_annotation="CPUBuffer | CUDABuffer")
-
-
-load_image_batch.__signature__ = _signature_of_both_forms()  # type: ignore[attr-defined]
-
-
-def _load_without_filters(
-    native_sources: list[Any],
-    sources: list[Source],
-    fetched: Fetched,
-    width: int,
-    height: int,
-    pix_fmt: str,
-    storage: Any,
-    max_pixels: int,
-    names: list[str | None] | None,
-    *,
-    orient: bool,
-    num_threads: int,
-) -> "CPUBuffer":
-    """Load the batch, without the images that failed. FFmpeg is loaded only when a source needs it."""
-    transform = _fit(width, height, pix_fmt, orient=orient)
-    buffer = _native.core.new_batch(transform, len(sources), storage)
-    load = partial(_load_slots, buffer, native_sources, sources, transform, max_pixels, num_threads)
-    failures = with_names([fetched.failure(each) for each in with_ffmpeg_on_demand(load)], names)
-    if failures:
-        _leave_out(buffer, len(sources), failures)
-    return buffer
-
-
 def _leave_out(buffer: "CPUBuffer", num_sources: int, failures: tuple[LoadFailure, ...]) -> None:
     """Drop the slots of images that could not be loaded."""
     _native.core.keep_slots(buffer, list(_origins(num_sources, failures)))
@@ -454,6 +384,26 @@ def _fit(width: int, height: int, pix_fmt: str, *, orient: bool) -> "Transform":
     )
     return native_transform(fit)
 
+
+#: The arguments of each form.
+_FITTED = frozenset(inspect.signature(_load_fitted).parameters) - {"srcs"}
+_TRANSFORMED = frozenset(inspect.signature(load_transformed).parameters) - {"srcs", "transform"}
+
+
+def _signature_of_both_forms() -> inspect.Signature:
+    """The signature that ``help`` and editors show: the arguments of both forms.
+
+    The default ``...`` marks an argument that is required in the form that has it.
+    """
+    parameters: dict[str, inspect.Parameter] = {}
+    for form in (_load_fitted, load_transformed):
+        for parameter in inspect.signature(form).parameters.values():
+            is_needed = parameter.default is parameter.empty and parameter.name != "srcs"
+            parameters.setdefault(parameter.name, parameter.replace(default=...) if is_needed else parameter)
+    return inspect.Signature(list(parameters.values()), return_annotation="CPUBuffer | CUDABuffer")
+
+
+load_image_batch.__signature__ = _signature_of_both_forms()  # type: ignore[attr-defined]
 
 atexit.register(_usual_call.cache_clear)
 atexit.register(_fit.cache_clear)  # as for `native_transform`: nanobind reports objects that are left at exit

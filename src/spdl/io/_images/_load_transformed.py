@@ -1,6 +1,5 @@
 """The form of ``load_image_batch`` with ``transform``: seeds, replay, spares, output memory."""
 
-import operator
 from collections.abc import Iterable
 from itertools import islice
 from math import prod
@@ -13,8 +12,9 @@ from spdl.io._source import as_native_sources, as_sources, fetch_all, require_se
 from spdl.io._types import MAX_PIXELS, LoadFailure, Source
 
 from ._applied import AppliedTransform, Plan, plan_of
-from ._image_transform import ImageTransform, as_seed, native_transform
+from ._image_transform import ImageTransform, native_transform
 from ._outcomes import as_names, report_failures, with_ffmpeg_on_demand, with_names
+from ._seeds import seeds_of_sources
 
 if TYPE_CHECKING:
     from spdl.io._native import CPUBuffer
@@ -46,14 +46,11 @@ def load_transformed(
     if not isinstance(transform, ImageTransform):
         raise TypeError(f"transform must be an ImageTransform, got {type(transform).__name__}")
     sources = as_sources("srcs", srcs)
-    if not sources:
-        raise ValueError("srcs must have at least one source, got none")
     given_names = as_names(names, len(sources))
     num_threads = as_int("num_threads", num_threads, 0, MAX_INT)
     strict = as_bool("strict", strict)
     require_word("on_failure", on_failure, ("drop", "zero"))
     require_several("spares", spares)
-    as_native_sources(sources)  # raises if one is not a source, before anything is fetched
     batch = _Batch(
         transform,
         sources,
@@ -134,8 +131,7 @@ class _Batch:
         return self._buffer
 
     def _load(self, slots: list[int], sources: list[Source], first_index: int) -> tuple[LoadFailure, ...]:
-        fetched = fetch_all(sources, self._num_threads)
-        native_sources = as_native_sources(fetched.sources)
+        fetched = fetch_all(as_native_sources(sources), self._num_threads)
         is_whole = len(slots) == self._num_sources
         seeds, replay = self._seeds, self._replay
         if not is_whole:
@@ -146,7 +142,7 @@ class _Batch:
             return _native.core.load_slots(
                 self._buffer,
                 slots,
-                native_sources,
+                fetched.sources,
                 sources,
                 first_index=first_index,
                 transform=self._transform,
@@ -172,15 +168,7 @@ def _as_seeds(
         return None
     if has_replay:
         raise ValueError("seeds and replay exclude each other: replay fixes the random choices; leave one of them out")
-    try:
-        numbers = [operator.index(seed) for seed in seeds]
-    except TypeError as exc:
-        raise TypeError(f"seeds must be integers, one per source: {exc}") from None
-    if len(numbers) != count:
-        raise ValueError(f"seeds must have one seed per source: {count}, got {len(numbers)}")
-    as_seed("seeds", min(numbers))
-    as_seed("seeds", max(numbers))
-    return numbers
+    return seeds_of_sources(seeds, count)
 
 
 def _as_plans(replay: Iterable[AppliedTransform | None], transform: ImageTransform, count: int) -> list[Plan]:

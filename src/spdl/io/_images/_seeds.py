@@ -1,8 +1,8 @@
-"""``sample_seeds``: seeds for augmentation, from the run's seed, the epoch and the sample's index."""
+"""Seeds for augmentation: ``sample_seeds``, from the run's seed, the epoch and the index, and checks of the user's."""
 
 import operator
 from collections.abc import Iterable
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 from spdl._numbers import as_int
 from spdl._random import MASK, STEP, absorb, mix, words_of
@@ -48,6 +48,37 @@ def sample_seeds(seed: SupportsIndex, epoch: SupportsIndex, indices: Iterable[Su
         _as_word("indices", min(numbers))
         _as_word("indices", max(numbers))
     return [mix(state + (number + 1) * STEP) for number in numbers]
+
+
+def as_seed(name: str, value: Any) -> int:
+    """The value as a seed for native code.
+
+    Raises:
+        TypeError: It is not an integer.
+        ValueError: It is negative, or has more than 64 bits.
+    """
+    seed = as_int(name, value)
+    if not 0 <= seed < 2**64:
+        raise ValueError(f"{name} must be >= 0 and < 2**64, got {seed}; sample_seeds makes such seeds from any integer")
+    return seed
+
+
+def seeds_of_sources(seeds: Iterable[SupportsIndex], count: int) -> list[int]:
+    """The user's seeds, one per source, for native code.
+
+    Raises:
+        TypeError: A seed is not an integer.
+        ValueError: One is out of range, or there are too many or too few.
+    """
+    try:
+        numbers = [operator.index(each) for each in seeds]
+    except TypeError as exc:
+        raise TypeError(f"seeds must be integers, one per source: {exc}") from None
+    if len(numbers) != count:
+        raise ValueError(f"seeds must have one seed per source: {count}, got {len(numbers)}")
+    as_seed("seeds", min(numbers))
+    as_seed("seeds", max(numbers))
+    return numbers
 
 
 def _as_word(name: str, number: int) -> int:

@@ -1,14 +1,15 @@
 """``demux_config``, ``decode_config`` and those for encoding: options for opening, decoding and encoding media."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, overload
 
 from spdl._numbers import MAX_INT, as_bool, as_int, as_timeout
 from spdl.io import _native
-from spdl.io._types import Default
+from spdl.io._source import is_remote
+from spdl.io._types import Default, Source
 
 #: The protocols that FFmpeg allows for a source that is read by HTTP.
 _WEB_PROTOCOLS = ("http", "https", "tls", "tcp", "httpproxy", "crypto", "data")
@@ -298,24 +299,19 @@ def check_arguments(demux_config: object, decode_config: object, filter_desc: ob
         raise TypeError(f"filter_desc must be str or None, got {type(filter_desc).__name__}")
 
 
-def demux_fields(config: DemuxConfig | None) -> tuple[Any, ...] | None:
-    """The fields of a configuration for native functions that take them as a tuple."""
-    if config is None:
-        return None
-    protocols = None if config.protocols is None else list(config.protocols)
-    return (
-        config.format,
-        dict(config.format_options),
-        config.buffer_size,
-        config.tolerate_errors,
-        protocols,
-        config.timeout,
-    )
-
-
-def decode_fields(config: DecodeConfig | None) -> tuple[Any, ...] | None:
-    """The fields of a configuration for native functions that take them as a tuple."""
-    return None if config is None else (config.decoder, dict(config.decoder_options), config.tolerate_errors)
+def native_options(
+    demux_config: DemuxConfig | None, decode_config: DecodeConfig | None, sources: Iterable[Source]
+) -> dict[str, Any]:
+    """The options for opening and decoding these sources, as native functions that load take them."""
+    demux = decode = None
+    if demux_config is not None:
+        if any(map(is_remote, sources)):
+            demux_config = as_remote_config(demux_config)
+        fields = dataclasses.asdict(demux_config)
+        demux = tuple(list(value) if isinstance(value, tuple) else value for value in fields.values())
+    if decode_config is not None:
+        decode = tuple(dataclasses.asdict(decode_config).values())
+    return {"demux": demux, "decode": decode}
 
 
 def as_options(name: str, options: Mapping[str, str | int | float] | None) -> dict[str, str]:

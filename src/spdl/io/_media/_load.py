@@ -129,10 +129,11 @@ def load_audio(
             )
         check_arguments(demux_config, decode_config, filter_desc)
         window = as_window(timestamp, "timestamp", may_be_endless=True)
+        source = as_native_source(src)  # once, as a stream cannot be read again
         device = as_device(device_config, "load audio")
         return on_device(
             load_sound(
-                src,
+                source,
                 window,
                 sample_rate=sample_rate,
                 num_channels=num_channels,

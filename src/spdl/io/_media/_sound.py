@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._numbers import as_int, require_word
 from spdl.io import _native
-from spdl.io._source import as_native_source, is_remote, open_media
+from spdl.io._source import open_media
 from spdl.io._types import Source
 
-from ._config import DecodeConfig, DemuxConfig, as_remote_config, decode_fields, demux_fields
+from ._config import DecodeConfig, DemuxConfig, native_options
 from ._demux import stream_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ def load_sound(
     name: str | None,
 ) -> "CPUBuffer":
     """``load_audio`` without a filter description; documented there."""
-    as_native_source(src)  # raises if src is not a source, before anything is fetched
     numbers: dict[str, Any] = {
         "num_samples": None if num_samples is None else as_num_samples(num_samples),
         "sample_rate": 0 if sample_rate is None else as_sample_rate(sample_rate),
@@ -45,8 +44,6 @@ def load_sound(
     }
     element = "float32" if dtype is None else as_sound_dtype(dtype)
     index = stream_of(stream)
-    if demux_config is not None and is_remote(src):
-        demux_config = as_remote_config(demux_config)
     source, name = open_media(src, name)
     return _native.media.load_sound(
         source,
@@ -56,8 +53,7 @@ def load_sound(
         dtype=element,
         stream=index,
         by_stream_clock=by_stream_clock,
-        demux=demux_fields(demux_config),
-        decode=decode_fields(decode_config),
+        **native_options(demux_config, decode_config, (src,)),
     )
 
 
