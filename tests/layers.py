@@ -197,7 +197,6 @@ RULES = [
     Rule(f"{C}.lib"),
     Rule(f"{C}._memory", allows=(f"{C}.lib",)),
     Rule(f"{C}._main_module"),
-    Rule(f"{C}._protocol"),
     Rule(f"{C}._stacks"),
     Rule(f"{C}._signals"),
     Rule(f"{C}._environment"),
@@ -215,12 +214,11 @@ RULES = [
     Rule(
         f"{C}._child_main",
         allows=(
-            *(f"{C}.{of}" for of in ("_environment", "_main_module", "_memory", "_protocol", "_signals", "_stacks")),
-            f"{C}._transport",
+            *(f"{C}.{of}" for of in ("_calls", "_environment", "_main_module", "_memory", "_remote_failure")),
+            *(f"{C}.{of}" for of in ("_signals", "_stacks", "_transport")),
         ),
-        lazily=(f"{C}._remote_failure",),
     ),
-    Rule(f"{C}._serve", allows=(f"{C}._remote_failure", f"{C}._transport")),
+    Rule(f"{C}._calls", allows=(f"{C}._environment", f"{C}._remote_failure", f"{C}._transport")),
     Rule(f"{C}._template_main", allows=(f"{C}._signals", f"{C}._transport")),
     Rule(
         f"{C}._template",
@@ -233,7 +231,7 @@ RULES = [
     Rule(
         f"{C}._child",
         allows=(
-            *(f"{C}.{of}" for of in ("_child_main", "_protocol", "_start", "_transport")),
+            *(f"{C}.{of}" for of in ("_calls", "_child_main", "_start", "_transport")),
             "spdl._errors",
         ),
     ),
@@ -300,7 +298,7 @@ FORBIDDEN = {
     "spdl.pipeline._observe": ("spdl.pipeline._engine",),
     # Children that only iterate are kept light.
     **dict.fromkeys(
-        (f"{P}._remote.{light}" for light in ("_protocol", "_iterate", "_iterate_main")),
+        (f"{P}._remote.{light}" for light in ("_iterate", "_iterate_main")),
         tuple(f"{P}.{heavy}" for heavy in ("defs", "_engine", "_observe", "_build", "_pipeline")),
     ),
     "spdl.source": ("numpy", "torch", "spdl.io", "spdl.pipeline"),

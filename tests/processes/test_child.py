@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from spdl._processes._child import Child, living_children, wait_any, wait_deaths
+from spdl._processes._calls import wait_any
+from spdl._processes._child import Child, living_children, wait_deaths
 from spdl._processes._stacks import stacks_of
 from spdl._processes._transport._link import Link
 from spdl.pipeline import PipelineStateError, WorkerDiedError, WorkerError

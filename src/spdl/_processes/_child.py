@@ -24,8 +24,8 @@ from spdl._errors import PipelineStateError, WorkerDiedError
 from spdl._reports import log
 
 from . import _start
+from ._calls import Answer, Phase
 from ._child_main import Call, UnpicklableError, run
-from ._protocol import AnyChild, Phase
 from ._transport._connecting import link_pair
 from ._transport._connection import wait_readable
 from ._transport._frame import Frame
@@ -50,7 +50,10 @@ class Child:
         pid: Of the process.
         name: Of the process.
         what: Names the child in errors.
+        is_retired: Whether only its end is left to wait for, which is received like any other message.
     """
+
+    is_retired = False
 
     def __init__(
         self, process: _start.StartedProcess, link: Link, what: str, at_end: Callable[[], None] | None
@@ -66,7 +69,7 @@ class Child:
         self._code: int | None = None
         self._poll = select.poll() if hasattr(select, "poll") else None
         if self._poll is not None:
-            for each in self._descriptors():
+            for each in self.descriptors():
                 self._poll.register(each, select.POLLIN)
         self._stopping = threading.RLock()  # the collector may stop a child while the same thread does
         self._is_stopped = False
@@ -181,7 +184,7 @@ class Child:
         frame = self.link.next_frame()  # ``None`` after a stop or a fork
         if frame is None:
             frame = self._recv_waiting(timeout)
-        if frame.kind == AnyChild.FAILED:
+        if frame.kind == Answer.FAILED:
             self._raise_failure(frame)
         return frame
 
@@ -219,20 +222,18 @@ class Child:
         """Wait for a frame or for the death of the child. Return the ready descriptors."""
         poll = self._poll
         if poll is None:
-            return wait_readable(self._descriptors(), timeout)
+            return wait_readable(self.descriptors(), timeout)
         # Rounded up, as there.
         milliseconds = None if timeout is None else min(int(timeout * 1000) + (timeout > 0), 0x7FFFFFFF)
         return [each for each, _ in poll.poll(milliseconds)]
 
-    def _descriptors(self) -> list[int]:
+    def descriptors(self) -> list[int]:
         """Descriptors that are readable when there is something to receive, or the child has died."""
         # Without a pidfd, use the end of the connection, which comes with the death unless other processes hold the
         # connection.
-        return [self.link.fileno()] if self._pidfd is None else [self.link.fileno(), self._pidfd]
-
-    def _ends(self) -> list[int]:
-        """Descriptors that are readable when the process has ended; without a pidfd, when the connection has ended."""
-        return self._descriptors() if self._pidfd is None else [self._pidfd]
+        if self._pidfd is None:
+            return [self.link.fileno()]
+        return [self._pidfd] if self.is_retired else [self.link.fileno(), self._pidfd]
 
     def _check_owned(self) -> None:
         if self._is_forked:
@@ -342,25 +343,6 @@ def _call(at_end: Callable[[], None] | None) -> None:
     except Exception:  # noqa: BLE001 - the child is ended anyway
         text = "what goes with a child could not be ended"
         log(logging.getLogger("spdl.pipeline"), logging.WARNING, text, exc_info=True)
-
-
-def wait_any(children: Iterable[Child], timeout: float | None = None) -> list[Child]:
-    """Wait until one of ``children`` has something to receive, or has died.
-
-    Args:
-        children: At least one. No other thread may receive from them during the call.
-        timeout: Seconds; ``None``: no limit.
-
-    Returns:
-        All such children; empty after a timeout. ``recv(0)`` tells more, and may still find only a part of a frame.
-    """
-    children = list(children)
-    found = [child for child in children if child.link.has_frame()]
-    if found:
-        return found
-    owners = {each: child for child in children for each in child._descriptors()}
-    ready = {owners[each] for each in wait_readable(owners, timeout)}
-    return [child for child in children if child in ready]
 
 
 def wait_deaths(children: Iterable[Child], timeout: float) -> list[Child]:

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 from spdl._processes._memory import exit_on_hangup
 from spdl._reports import short_repr
 
+from ._calls import Answer, Phase
 from ._environment import change_environment
 from ._main_module import can_import_main, check_importable, find_unpicklable
-from ._protocol import AnyChild, Phase
+from ._remote_failure import RemoteFailure
 from ._signals import ignore_signals
 from ._stacks import offer_stacks
 from ._transport._arena import set_current
@@ -126,10 +127,8 @@ def run(there: LinkEnd, call: Call | _ArrivedCall) -> None:
         phase = Phase.RUNNING
         body(link, *args)
     except BaseException as exc:  # noqa: BLE001 - a user's sys.exit() is reported like any other failure
-        from ._remote_failure import RemoteFailure
-
         with suppress(Exception):  # the parent has ended, or has closed the connection
-            link.send(AnyChild.FAILED, phase, RemoteFailure.of(exc))
+            link.send(Answer.FAILED, phase, RemoteFailure.of(exc))
         sys.exit(1)
     finally:
         if os.getpid() != pid:  # user code has forked this process, and has returned there; its links are closed there

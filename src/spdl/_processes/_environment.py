@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
 
 
 class Environment:
@@ -63,11 +62,6 @@ def change_environment(changes: Mapping[str, str | None]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
-
-
-def change_environment_by(message: Any) -> None:
-    """The same, as a handler of a message that has them."""
-    change_environment(message.load())
 
 
 def _raw() -> dict[object, object]:

@@ -14,12 +14,12 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from spdl._errors import WorkerDiedError, WorkerError
+from spdl._processes._calls import Request
 from spdl._processes._elsewhere import ELSEWHERE, pid_space
 from spdl._processes._transport._connection import Message
 from spdl._processes._transport._link import Link
 from spdl._processes._transport._pickling import NOTHING, Encoded
 from spdl.pipeline._engine._region._workers import Died, Event, Failed, Ready, Then, Told
-from spdl.pipeline._remote._protocol import ToRegionWorker
 from spdl.pipeline._remote._region_main import RegionTalk
 
 from ._actor import RegionActor
@@ -341,7 +341,7 @@ class RayWorkers:
         if link is not None:
             port.way = link
         with suppress(OSError):  # it has already died, which Ray reports
-            port.way.send(ToRegionWorker.OPEN, self._talk.conversation, self._stage)
+            port.way.send(Request.START, self._talk.conversation, self._stage)
 
     def wake(self) -> None:
         self._heard.put(None)

@@ -11,15 +11,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from spdl._errors import WorkerDiedError, WorkerError, WorkerTimeoutError
+from spdl._processes._calls import Answer, Caller, Request
 from spdl._processes._child import Child
-from spdl._processes._environment import Environment
 from spdl._processes._stacks import STACK_SIGNAL, stacks_of, tidy
 from spdl._processes._transport._connection import wait_readable
 from spdl._reports import add_note
 from spdl.pipeline._engine._remote_calls import IsolatedReply, IsolatedTask
 
 from ._isolated_main import serve
-from ._protocol import FromIsolated, ToIsolated
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -47,7 +46,7 @@ class IsolatedChild:
     def __init__(self, task: IsolatedTask) -> None:
         self._is_killed = False
         self._crash, told = _crash_pipe()
-        self._environment = Environment()
+        self._caller = Caller()
         try:
             self._child = Child.start(
                 serve,
@@ -84,19 +83,17 @@ class IsolatedChild:
         """Run the op on an item."""
         link = self._child.link
         encoded = link.encode(value)
-        return self._ask(ToIsolated.CALL, encoded, timeout)
+        return self._ask(Request.CALL, encoded, timeout)
 
     def call_again(self, timeout: float | None) -> IsolatedReply:
         """Run the op again on the item of the last call."""
-        return self._ask(ToIsolated.AGAIN, self._child.link.encode(None), timeout)
+        return self._ask(Request.AGAIN, self._child.link.encode(None), timeout)
 
-    def _ask(self, kind: ToIsolated, encoded: Any, timeout: float | None) -> IsolatedReply:
+    def _ask(self, kind: Request, encoded: Any, timeout: float | None) -> IsolatedReply:
         child = self._child
         error: WorkerError
         try:
-            if changes := self._environment.changes():
-                child.link.send(ToIsolated.ENVIRONMENT, 0, changes)
-            child.link.send_encoded([(kind, 0, encoded)])
+            self._caller.send(child.link, [(kind, 0, encoded)])
             frame = child.recv(timeout)
         except WorkerDiedError as exc:
             error = self._explain(exc)
@@ -148,7 +145,7 @@ class IsolatedChild:
 
 
 def _reply_of(frame: Frame) -> IsolatedReply:
-    if frame.kind == FromIsolated.RESULT:
+    if frame.kind == Answer.RESULT:
         return IsolatedReply(frame.load(), None, False)
     values, failure = frame.load()
     return IsolatedReply(values, failure, bool(frame.number))

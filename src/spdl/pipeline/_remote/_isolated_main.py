@@ -10,12 +10,9 @@ from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from spdl._processes._environment import change_environment_by
+from spdl._processes._calls import Answer, Request, serve_requests
 from spdl._processes._remote_failure import RemoteFailure
-from spdl._processes._serve import serve_requests
 from spdl._processes._stacks import STACK_SIGNAL
-
-from ._protocol import FromIsolated, ToIsolated
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -45,14 +42,9 @@ def serve(
     """
     if crash is not None:
         _tell_crashes(crash)
-    link.send(FromIsolated.READY)
+    link.send(Answer.READY)
     server = _Server(link, op, is_generator, retry)
-    handlers: dict[int, Callable[[Message], object]] = {
-        ToIsolated.CALL: server.call,
-        ToIsolated.AGAIN: server.call_again,
-    }
-    handlers[ToIsolated.ENVIRONMENT] = change_environment_by
-    serve_requests(link, handlers)
+    serve_requests(link, {Request.CALL: server.call, Request.AGAIN: server.call_again})
 
 
 class _Server:
@@ -88,7 +80,7 @@ class _Server:
             else:
                 result = op(self._item)
             phase = _Phase.RESULT
-            kind, number, encoded = FromIsolated.RESULT, 0, link.encode(result)
+            kind, number, encoded = Answer.RESULT, 0, link.encode(result)
         except BaseException as exc:  # noqa: BLE001 - the boundary to user code; a sys.exit() of an op costs its item
             may_retry = False
             if self._retry is not None and phase is _Phase.OP and not values:
@@ -97,7 +89,7 @@ class _Server:
                 except BaseException as failed:  # noqa: BLE001 - the user's; it is the failure of the call then
                     exc = failed
             number = int(may_retry)
-            kind, encoded = FromIsolated.RAISED, _encode_failure(link, exc, phase, values)
+            kind, encoded = Answer.RAISED, _encode_failure(link, exc, phase, values)
         if not number:
             self._item = None  # do not keep its memory until the next item arrives
         result, values = None, []

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from spdl._errors import PipelineStateError, WorkerDiedError, WorkerError, WorkerTimeoutError
 from spdl._numbers import as_int, as_timeout, int_or_none
+from spdl._processes._calls import Answer, Request
 from spdl._processes._child import Child
 from spdl._processes._environment import Environment
 from spdl._processes._main_module import guard_note
@@ -22,7 +23,6 @@ from spdl._processes._transport._custom import CustomArena, is_arena
 from spdl._reports import add_note
 
 from ._iterate_main import run
-from ._protocol import FromIterator, ToIterator
 
 if TYPE_CHECKING:
     from spdl._processes._transport._frame import Frame
@@ -42,7 +42,7 @@ _LARGE_BUFFER: Final = 32
 _KEPT_PART: Final = 8
 #: Seconds after which a thread that reads ahead checks for messages that another thread has received.
 _LOOK_INTERVAL: Final = 0.05
-_ITEM: Final = int(FromIterator.ITEM)
+_ITEM: Final = int(Answer.RESULT)
 
 
 def iterate_in_subprocess(
@@ -232,28 +232,28 @@ class Worker(Generic[T]):
         except WorkerDiedError as exc:
             add_note(exc, guard_note("starts processes"))
             raise
-        assert frame.kind == FromIterator.READY
+        assert frame.kind == Answer.READY
 
     def begin(self) -> int:
         """Tell the process to start another iteration. Returns the number of the iteration."""
         self.check()
         self.number += 1
         if changes := self._environment.changes():
-            self.tell(ToIterator.ENVIRONMENT, changes)
-        self.tell(ToIterator.START, 0 if self._must_confirm else self._credits)
+            self.tell(Request.ENVIRONMENT, changes)
+        self.tell(Request.START, 0 if self._must_confirm else self._credits)
         return self.number
 
     def confirm(self) -> None:
         """Confirm that all messages of older iterations were received. The process waits for this."""
         self.link.receiver.reset()  # type: ignore[union-attr]
-        self.tell(ToIterator.CREDIT, self._credits)
+        self.tell(Request.CREDIT, self._credits)
 
     def give_credit(self, count: int) -> None:
         """Let the process make ``count`` more items."""
         with suppress(OSError):
-            self.link.signal(ToIterator.CREDIT, self.number, count)
+            self.link.signal(Request.CREDIT, self.number, count)
 
-    def tell(self, kind: ToIterator, payload: Any) -> None:
+    def tell(self, kind: Request, payload: Any) -> None:
         """Send a command for the latest iteration. If the process is dead, the next ``receive`` raises."""
         with suppress(OSError):
             self.link.send(kind, self.number, payload)
@@ -274,7 +274,7 @@ class Worker(Generic[T]):
                 exc.args = (f"Failed to create the iterable: {exc}",)
             error = exc
         else:
-            if frame.kind != FromIterator.BROKEN:
+            if frame.kind != Answer.BROKEN:
                 return frame
             attempt, failure = frame.load()
             error = failure.as_error(attempt)
@@ -309,22 +309,22 @@ class ResumableWorker(Worker[T]):
 
     def state_dict(self) -> dict[str, str]:
         """Same as :meth:`spdl.pipeline.Pipeline.state_dict`. The other process answers between two items."""
-        state: dict[str, str] = self._ask(ToIterator.STATE, self.num_read)
+        state: dict[str, str] = self._ask(Request.STATE, self.num_read)
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Same as :meth:`spdl.pipeline.Pipeline.load_state_dict`. Call before the first iteration."""
         if self.number:
             raise PipelineStateError("cannot load a state: the pipeline in the subprocess has been iterated")
-        self._ask(ToIterator.LOAD, state)
+        self._ask(Request.LOAD, state)
 
-    def _ask(self, kind: ToIterator, payload: Any) -> Any:
+    def _ask(self, kind: Request, payload: Any) -> Any:
         with self.reading:
             self.check()
             self.tell(kind, payload)
             others: list[Frame] = []
             try:
-                while (frame := self.receive()).kind != FromIterator.STATE:
+                while (frame := self.receive()).kind != Answer.STATE:
                     others.append(frame)
             finally:
                 self.link.put_back(others)
@@ -370,10 +370,10 @@ class _Iteration(Generic[T]):
             if frame.number != self._number:  # left over from an iteration that was left early
                 frame.discard()
                 continue
-            if frame.kind == FromIterator.END:
+            if frame.kind == Answer.END:
                 self._is_over = True
                 raise StopIteration
-            if frame.kind == FromIterator.STARTED:
+            if frame.kind == Answer.STARTED:
                 worker.confirm()
                 continue
             return self._take(frame)
@@ -460,7 +460,7 @@ class _ResumableIteration(_Iteration[T]):
 
     def hold(self) -> None:
         self._is_held = True
-        self._worker.tell(ToIterator.HOLD, None)
+        self._worker.tell(Request.HOLD, None)
 
     def token(self) -> int:
         return self._num
@@ -471,4 +471,4 @@ class _ResumableIteration(_Iteration[T]):
             return
         worker.num_read = token
         with suppress(OSError):
-            worker.link.signal(ToIterator.READ, self._number, token)
+            worker.link.signal(Request.READ, self._number, token)

@@ -12,14 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from spdl._processes._environment import change_environment
+from spdl._processes._calls import Answer, Request, await_end, change_environment_by
 from spdl._processes._remote_failure import RemoteFailure
-from spdl._processes._serve import await_end
 from spdl._processes._transport._link import Link
 from spdl._processes._transport._pickling import LARGE
 from spdl._reports import log, name_of
-
-from ._protocol import FromIterator, ToIterator
 
 if TYPE_CHECKING:
     from spdl._processes._transport._frame import Frame
@@ -39,10 +36,10 @@ def run(link: Link, fn: Callable[[], Iterable[Any]], initializers: Sequence[Call
         attempt = "Failed to create the iterable"
         iterable = fn()
     except BaseException as exc:  # noqa: BLE001 - reported to the parent, which decides
-        link.send(FromIterator.BROKEN, 0, (attempt, RemoteFailure.of(exc)))
+        link.send(Answer.BROKEN, 0, (attempt, RemoteFailure.of(exc)))
         await_end(link)  # the parent reads the last message, then closes the link
         return
-    link.send(FromIterator.READY)
+    link.send(Answer.READY)
     worker = _Worker(link, iterable)
     try:
         worker.serve()
@@ -89,7 +86,7 @@ class _Worker:
     def _iterate(self, number: int) -> None:
         reset = getattr(self._link.store, "reset", None)
         if reset is not None:  # an arena that is reset when the parent has received everything in it
-            self._link.send(FromIterator.STARTED, number)
+            self._link.send(Answer.STARTED, number)
             while self._credits <= 0:
                 self._take_command()
                 if self._wanted != number:
@@ -119,7 +116,7 @@ class _Worker:
             try:
                 item = next(iterator)
             except StopIteration:
-                link.send(FromIterator.END, number)
+                link.send(Answer.END, number)
                 return
             except BaseException as exc:
                 if self._resumable is not None and isinstance(exc, TimeoutError):
@@ -127,11 +124,11 @@ class _Worker:
                 raise self._tell(attempt, exc) from exc
             self._credits -= 1
             if type(item) is bytes and len(item) < LARGE and self._credits > 0:
-                link.send_bytes_soon(FromIterator.ITEM, number, item)
+                link.send_bytes_soon(Answer.RESULT, number, item)
                 continue
             encoded = self._try(attempt, link.encode, item)
             # Without credit, the reader waits for these items, or will soon.
-            link.send_soon(FromIterator.ITEM, number, encoded, urgent=self._credits <= 0)
+            link.send_soon(Answer.RESULT, number, encoded, urgent=self._credits <= 0)
             del item, encoded  # do not keep them while waiting for the next item
 
     def _try(self, attempt: str, call: Callable[..., Any], *args: Any) -> Any:
@@ -141,7 +138,7 @@ class _Worker:
             raise self._tell(attempt, exc) from exc
 
     def _tell(self, attempt: str, exc: BaseException) -> _Broken:
-        self._link.send(FromIterator.BROKEN, self._wanted, (attempt, RemoteFailure.of(exc)))
+        self._link.send(Answer.BROKEN, self._wanted, (attempt, RemoteFailure.of(exc)))
         return _Broken()
 
     def _take_command(self) -> None:
@@ -149,29 +146,29 @@ class _Worker:
         self._obey(self._link.recv())
 
     def _obey(self, frame: Frame) -> None:
-        if frame.kind == ToIterator.START:
+        if frame.kind == Request.START:
             self._wanted = frame.number
             self._credits = frame.load()
             self._holds, self._will_hold = self._will_hold, False
-        elif frame.kind == ToIterator.CREDIT and frame.number == self._wanted:
+        elif frame.kind == Request.CREDIT and frame.number == self._wanted:
             self._credits += frame.count or frame.load()
             if self._resumable is not None and frame.count and not self._holds:
                 self._num_read += frame.count
                 self._resumable.commit(self._num_read)
-        elif frame.kind == ToIterator.ENVIRONMENT:
-            change_environment(frame.load())
-        elif frame.kind == ToIterator.HOLD:
+        elif frame.kind == Request.ENVIRONMENT:
+            change_environment_by(frame)
+        elif frame.kind == Request.HOLD:
             self._will_hold = True
-        elif frame.kind == ToIterator.READ and frame.number == self._wanted:
+        elif frame.kind == Request.READ and frame.number == self._wanted:
             self._resumable.commit(frame.count)
-        elif frame.kind in (ToIterator.STATE, ToIterator.LOAD):
-            self._link.send(FromIterator.STATE, frame.number, self._state(frame))
+        elif frame.kind in (Request.STATE, Request.LOAD):
+            self._link.send(Answer.STATE, frame.number, self._state(frame))
 
     def _state(self, frame: Frame) -> Any:
         """Return the requested state, or the failure."""
         try:
             payload = frame.load()
-            if frame.kind == ToIterator.LOAD:
+            if frame.kind == Request.LOAD:
                 self._resumable.load_state_dict(payload)
             else:
                 self._resumable.commit(payload)

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from spdl._errors import WorkerDiedError, WorkerError
+from spdl._processes._calls import Answer
 from spdl._processes._child import Child, stop_all, wait_deaths
 from spdl._processes._transport._connecting import LinkEnd, link_ends
 from spdl._reports import add_note, notes_of
 from spdl.pipeline.defs import PathStage, PipelineConfig
 
 from ._moved_pool import MovedProcessPool, MovedThreadPool, map_executors, map_pipes, work
-from ._protocol import FromMoved
 
 U = TypeVar("U")
 
@@ -61,8 +61,9 @@ class MovedWorkers:
         """
         for child in self._starting:
             frame = child.recv()
-            if frame.kind == FromMoved.INITIALIZER_FAILED:
-                raise frame.load().as_error(f"Initializer failed in {child.what}")
+            if frame.kind == Answer.BROKEN:
+                attempt, failure = frame.load()
+                raise failure.as_error(f"{attempt} in {child.what}")
             frame.discard()
         self._starting.clear()
 

@@ -17,8 +17,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from spdl._errors import WorkerDiedError
-from spdl._processes._environment import Environment, change_environment_by
-from spdl._processes._serve import await_end, failure_of, serve_requests
+from spdl._processes._calls import Answer, Caller, Request, await_end, is_prepared, serve_requests
 from spdl._processes._transport._arena import set_current
 from spdl._processes._transport._connecting import LinkEnd
 from spdl._processes._transport._frame import Frame
@@ -26,8 +25,6 @@ from spdl._processes._transport._link import Link
 from spdl._processes._transport._pickling import Encoded
 from spdl.pipeline._engine._remote_calls import call_remotely, unpack_remote
 from spdl.pipeline.defs import MainProcess, MergeConfig, PathStage, PipelineConfig, PlacementConfig
-
-from ._protocol import FromMoved, MovedCall
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -127,7 +124,7 @@ class MovedProcessPool(Executor):
     def __init__(self, name: str, ends: Sequence[LinkEnd]) -> None:
         self._name = name
         self._ends = list(ends)
-        self._environments = [Environment() for _ in self._ends]  # of the workers, which have started with this process
+        self._callers = [Caller() for _ in self._ends]  # the workers have started with this process
         self._lock = threading.Lock()  # guards the fields below; no call is put in a queue that no thread reads
         self._has_started = False
         self._broken: str | None = None
@@ -159,13 +156,13 @@ class MovedProcessPool(Executor):
 
     def _start(self) -> None:
         self._has_started = True
-        for number, (end, environment) in enumerate(zip(self._ends, self._environments, strict=True), 1):
+        for number, (end, caller) in enumerate(zip(self._ends, self._callers, strict=True), 1):
             # A daemon: it waits for calls as long as the process lives.
             threading.Thread(
-                target=self._serve, args=(number, end.open(), environment), name=f"spdl-moved-{number}", daemon=True
+                target=self._serve, args=(number, end.open(), caller), name=f"spdl-moved-{number}", daemon=True
             ).start()
 
-    def _serve(self, number: int, link: Link, environment: Environment) -> None:
+    def _serve(self, number: int, link: Link, caller: Caller) -> None:
         """Body of the thread of one worker."""
         while True:
             task = self._tasks.get()
@@ -178,7 +175,7 @@ class MovedProcessPool(Executor):
                 continue
             future = task.future
             del task  # the arguments may be large, and must not be kept until the next call
-            if not _call(link, encoded, future, environment):
+            if not _call(link, encoded, future, caller):
                 link.close()
                 self._break(number, future)
                 return
@@ -198,12 +195,10 @@ class MovedProcessPool(Executor):
                 task.future.set_exception(_broken_pool(self._broken))
 
 
-def _call(link: Link, encoded: Encoded, future: Future[Any], environment: Environment) -> bool:
+def _call(link: Link, encoded: Encoded, future: Future[Any], caller: Caller) -> bool:
     """Run one call on the worker and set the result of its future. Returns False if the worker is gone."""
     try:
-        if changes := environment.changes():
-            link.send(MovedCall.ENVIRONMENT, 0, changes)
-        link.send_encoded([(MovedCall.CALL, 0, encoded)])
+        caller.send(link, [(Request.CALL, 0, encoded)])
         frame = link.recv()
     except (OSError, EOFError):
         return False
@@ -212,7 +207,7 @@ def _call(link: Link, encoded: Encoded, future: Future[Any], environment: Enviro
     except BaseException as exc:  # noqa: BLE001 - unpickling runs the user's code
         future.set_exception(exc)
         return True
-    if frame.kind == MovedCall.FAILED:
+    if frame.kind == Answer.RAISED:
         _, error = unpack_remote((None, result))
         future.set_exception(error)
     else:
@@ -241,11 +236,10 @@ def work(owner: Link, there: LinkEnd, initializer: Callable[..., object] | None,
     with there.open() as link:
         if link.sender is not None:
             set_current(link.sender)  # ops allocate results in the memory from which they are sent
-        if initializer is not None and (failure := failure_of(initializer, *initargs)) is not None:
-            owner.send(FromMoved.INITIALIZER_FAILED, 0, failure)
+        if not is_prepared(owner, "Initializer failed", initializer, *initargs):
             return
-        owner.send(FromMoved.READY)
-        serve_requests(link, {MovedCall.CALL: partial(_answer, link), MovedCall.ENVIRONMENT: change_environment_by})
+        owner.send(Answer.READY)
+        serve_requests(link, {Request.CALL: partial(_answer, link)})
     await_end(owner)
 
 
@@ -256,9 +250,9 @@ def _answer(link: Link, frame: Frame) -> None:
         encoded, failure = call_remotely(link.encode, value)
         del value
         if failure is None:
-            link.send_encoded([(MovedCall.RESULT, 0, encoded)])
+            link.send_encoded([(Answer.RESULT, 0, encoded)])
             return
-    link.send(MovedCall.FAILED, 0, failure)
+    link.send(Answer.RAISED, 0, failure)
 
 
 def _run(frame: Frame) -> Any:

@@ -15,9 +15,8 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from spdl._errors import PipelineFailure, WorkerError
-from spdl._processes._environment import change_environment_by
+from spdl._processes._calls import Answer, Request, await_end, is_prepared, serve_requests
 from spdl._processes._remote_failure import RemoteFailure
-from spdl._processes._serve import await_end, failure_of, serve_requests
 from spdl._processes._transport._arena import set_current
 from spdl._processes._transport._connecting import LinkEnd
 from spdl._processes._transport._connection import Connection, Message
@@ -33,8 +32,6 @@ from spdl.pipeline._engine._thread import EngineThread
 from spdl.pipeline._pipeline_ids import PIPELINE_IDS
 from spdl.pipeline.defs import PipelineConfig, SinkConfig, SourceConfig
 
-from ._protocol import FromRegionWorker, ToRegionWorker
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -44,12 +41,12 @@ if TYPE_CHECKING:
     from spdl.pipeline.defs import PathStage
 
 _REPORTS: Final = {
-    Then.NOTHING: FromRegionWorker.REPORT,
-    Then.MARK: FromRegionWorker.AT_MARK,
-    Then.END: FromRegionWorker.AT_END,
+    Then.NOTHING: Answer.REPORT,
+    Then.MARK: Answer.AT_MARK,
+    Then.END: Answer.AT_END,
 }
 _MEANINGS: Final[dict[int, Then]] = {kind: then for then, kind in _REPORTS.items()}
-_ENDS: Final = {Then.MARK: ToRegionWorker.MARK, Then.END: ToRegionWorker.END}
+_ENDS: Final = {Then.MARK: Request.MARK, Then.END: Request.END}
 #: Maximum time in seconds that running ops may take after a conversation was closed, before the next one begins.
 _STOP_TIMEOUT: Final = 0.5
 _FOR_EVER: Final = 1e6
@@ -90,17 +87,16 @@ def serve(link: Connection, spec: RegionSpec, index: int) -> None:
     """Run the initializer, then conversations, until the other end of ``link`` is gone."""
     set_current(link.sender)  # ops allocate batches in memory from which they are sent without another copy
     PIPELINE_IDS.go_on_from(spec.first_pipeline_id)
-    if spec.initializer is not None and (failure := failure_of(spec.initializer, *spec.initargs)) is not None:
-        with suppress(OSError):
-            link.send(FromRegionWorker.BROKEN, 0, (f"Initializer failed in worker {index} of {spec.stage}", failure))
+    attempt = f"Initializer failed in worker {index} of {spec.stage}"
+    if not is_prepared(link, attempt, spec.initializer, *spec.initargs):
         return
     conversations = _Conversations(link, spec, index)
-    handlers: dict[int, Callable[[Message], None]] = dict.fromkeys(ToRegionWorker, conversations.receive)
-    handlers |= {ToRegionWorker.OPEN: conversations.open, ToRegionWorker.CLOSE: conversations.close}
-    handlers[ToRegionWorker.ENVIRONMENT] = change_environment_by
+    passed_on = Request.ITEM, Request.DEALT, Request.CREDIT, Request.MARK, Request.END
+    handlers: dict[int, Callable[[Message], None]] = dict.fromkeys(passed_on, conversations.receive)
+    handlers |= {Request.START: conversations.open, Request.CLOSE: conversations.close}
     try:
         with suppress(OSError):
-            link.send(FromRegionWorker.READY)
+            link.send(Answer.READY)
         serve_requests(link, handlers)
     finally:
         conversations.stop(None)  # an owner that does not want to wait sends a signal
@@ -160,12 +156,12 @@ class _Received:
         assert drain is not None
         while True:
             frame = self._next_frame()
-            if frame is None or frame.kind == ToRegionWorker.END:
+            if frame is None or frame.kind == Request.END:
                 drain.source.continuous = False
                 raise StopIteration
-            if frame.kind == ToRegionWorker.MARK:
+            if frame.kind == Request.MARK:
                 raise StopIteration
-            if frame.kind == ToRegionWorker.DEALT:
+            if frame.kind == Request.DEALT:
                 drain.transfer_taken()
                 continue
             try:
@@ -219,7 +215,7 @@ class _Conversation:
     # -- on the main thread
 
     def receive(self, frame: Message) -> None:
-        if frame.kind == ToRegionWorker.CREDIT:
+        if frame.kind == Request.CREDIT:
             self.num_allowed += frame.number
             if self.pipeline is not None:
                 self.drain.poke()
@@ -299,7 +295,7 @@ class _Conversation:
                 self.drain.fail_output(entry, self.stage, short_repr(entry[0]), exc)
                 refused.append(entry)
                 continue
-            frames.append((FromRegionWorker.OUTPUT, self.number, encoded))
+            frames.append((Answer.RESULT, self.number, encoded))
             sent.append(entry)
         report = self.drain.report(sent, refused)
         frames.append((_REPORTS[then], self.number, link.encode(report)))
@@ -311,7 +307,7 @@ class _Conversation:
             return
         with suppress(OSError):
             what = (f"Fused subprocess pipeline failed: in {self.who}", RemoteFailure.of(exc))
-            self.link.send(FromRegionWorker.BROKEN, self.number, what)
+            self.link.send(Answer.BROKEN, self.number, what)
 
 
 # -- the other end: on the side of the pipeline that uses the workers
@@ -341,13 +337,13 @@ class RegionTalk:
         refused: list[tuple[int, Exception]] = []
         for position, value in transfer:
             try:
-                frames.append((ToRegionWorker.ITEM, position, connection.encode(value)))
+                frames.append((Request.ITEM, position, connection.encode(value)))
             except Exception as exc:  # noqa: BLE001 - pickling runs the user's code
                 refused.append((position, exc))
         if transfer:
-            frames.append((ToRegionWorker.DEALT, 0, empty))
+            frames.append((Request.DEALT, 0, empty))
         if num_credits:
-            frames.append((ToRegionWorker.CREDIT, num_credits, empty))
+            frames.append((Request.CREDIT, num_credits, empty))
         if then is not Then.NOTHING:
             frames.append((_ENDS[then], 0, empty))
         return frames, refused
@@ -355,11 +351,11 @@ class RegionTalk:
     def hear(self, worker: int, message: Message) -> Event | None:
         """Return what a message of a worker means; ``None``: nothing yet."""
         kind = message.kind
-        if kind == FromRegionWorker.READY:
+        if kind == Answer.READY:
             return Ready(worker)
         if message.number not in (0, self.conversation):  # of a conversation that was ended early
             message.discard()
-        elif kind == FromRegionWorker.OUTPUT:
+        elif kind == Answer.RESULT:
             try:
                 value = message.load()
             except Exception as exc:  # noqa: BLE001 - unpickling runs the user's code
@@ -369,7 +365,7 @@ class RegionTalk:
             report: Report = message.load()
             values, self._outputs[worker] = self._outputs[worker], []
             return Told(worker, values, report, then)
-        elif kind == FromRegionWorker.BROKEN:
+        elif kind == Answer.BROKEN:
             return Failed(worker, _error_of(*message.load()))
         return None
 

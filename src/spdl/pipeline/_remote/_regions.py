@@ -13,15 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from spdl._errors import PipelineError, PipelineStateError, WorkerDiedError, WorkerError
+from spdl._processes._calls import Caller, Port, Request, wait_any
 from spdl._processes._child import Child, stop_all
-from spdl._processes._environment import Environment
 from spdl._processes._transport._connecting import LinkEnd, link_ends
-from spdl._processes._transport._connection import wait_readable
 from spdl._processes._transport._frame import Frame
-from spdl._processes._transport._link import Link
 from spdl.pipeline._cpus import usable_cpus
 from spdl.pipeline._engine._region._workers import Died, Event, Failed, RegionWorkers, Then
 from spdl.pipeline._info import StageInfo
@@ -38,7 +36,6 @@ from spdl.pipeline.defs import (
     without_executors,
 )
 
-from ._protocol import ToRegionWorker
 from ._region_main import RegionSpec, RegionTalk, run_moved_worker, run_worker
 
 
@@ -76,23 +73,11 @@ def num_workers_of(target: ExecutorConfig) -> int:
     return usable_cpus() if target.max_workers is None else target.max_workers
 
 
-class _Port(Protocol):
-    """The connection to one worker: a ``Child``, or a connection to a worker that another process owns."""
-
-    link: Link
-
-    def recv(self, timeout: float | None = None) -> Frame:
-        """Return the next frame. Raises ``WorkerDiedError``, ``WorkerError`` or ``TimeoutError``."""
-
-    def descriptors(self) -> list[int]:
-        """File descriptors that become readable when a message arrives or the worker dies."""
-
-
 class Slot(NamedTuple):
     """The current worker of one index."""
 
     generation: int
-    port: _Port
+    port: Port
 
 
 class LinkedWorkers:
@@ -107,7 +92,7 @@ class LinkedWorkers:
         self.stage = stage
         self.talk = RegionTalk()
         self._slots: list[Slot] = []
-        self._environments: dict[int, Environment] = {}  # of each worker
+        self._callers: dict[int, Caller] = {}  # of each worker
         self._watched: set[int] = set()  # workers that are, or are thought to be, alive
         self._bell: tuple[socket.socket, socket.socket] | None = None
 
@@ -123,7 +108,7 @@ class LinkedWorkers:
 
     def _begin(self, index: int, slot: Slot) -> None:
         """Begin the conversation with a worker."""
-        self._environments[index] = Environment()
+        self._callers[index] = Caller()
         if index < len(self._slots):
             self._slots[index] = slot
         else:
@@ -131,7 +116,7 @@ class LinkedWorkers:
         self.talk.begin(index)
         self._watched.add(index)
         with suppress(OSError):  # the worker has already died, which the next receive reports
-            slot.port.link.send(ToRegionWorker.OPEN, self.talk.conversation, self.stage)
+            slot.port.link.send(Request.START, self.talk.conversation, self.stage)
 
     def send(
         self, worker: int, generation: int, transfer: Sequence[tuple[int, Any]], num_credits: int, then: Then
@@ -142,27 +127,19 @@ class LinkedWorkers:
         link = slot.port.link
         frames, refused = self.talk.encode(link, transfer, num_credits, then)
         with suppress(OSError):
-            if changes := self._environments[worker].changes():
-                link.send(ToRegionWorker.ENVIRONMENT, 0, changes)
-            link.send_encoded(frames)
+            self._callers[worker].send(link, frames)
         return refused
 
     def wait(self) -> list[Event]:
         assert self._bell is not None
-        bell = self._bell[0]
-        slots = self._slots
-        ready = [index for index in self._watched if slots[index].port.link.has_frame()]
+        owners = {self._slots[index].port: index for index in self._watched}
+        ready = wait_any(owners, None, bell=self._bell[0].fileno())
         if not ready:
-            owners = {each: index for index in self._watched for each in slots[index].port.descriptors()}
-            for each in wait_readable([*owners, bell.fileno()], None):
-                if each in owners:
-                    ready.append(owners[each])
-                else:
-                    with suppress(BlockingIOError):
-                        bell.recv(1024)
+            with suppress(BlockingIOError):
+                self._bell[0].recv(1024)
         events: list[Event] = []
-        for index in dict.fromkeys(ready):
-            self._receive(index, events)
+        for port in ready:
+            self._receive(owners[port], events)
         return events
 
     def _receive(self, index: int, events: list[Event]) -> None:
@@ -214,12 +191,11 @@ class ProcessWorkers(LinkedWorkers):
     def add(self) -> None:
         index = len(self._children)
         self._children.append(start_worker(run_worker, self._spec, index, mp_context=self._mp_context))
-        self._begin(index, Slot(0, _ChildPort(self._children[index])))
+        self._begin(index, Slot(0, self._children[index]))
 
     def retire(self, worker: int, *, at_once: bool) -> None:
-        child, port = self._children[worker], self._slots[worker].port
-        assert isinstance(port, _ChildPort)
-        port.descriptors = child._ends  # only its end is left to wait for, which is received like any other message
+        child = self._children[worker]
+        child.is_retired = True
         if at_once:
             child.kill()
         else:
@@ -228,7 +204,7 @@ class ProcessWorkers(LinkedWorkers):
     def replace(self, worker: int, done: Sequence[int]) -> None:
         self._children[worker].stop()
         child = self._children[worker] = start_worker(run_worker, self._spec, worker, mp_context=self._mp_context)
-        self._begin(worker, Slot(self._slots[worker].generation + 1, _ChildPort(child)))
+        self._begin(worker, Slot(self._slots[worker].generation + 1, child))
 
     def stop(self, timeout: float) -> list[int]:
         with self._stopping:
@@ -256,15 +232,6 @@ class ProcessWorkers(LinkedWorkers):
     def describe(self, worker: int) -> str:
         pid = f" (pid {self._children[worker].pid})" if worker < len(self._children) else ""
         return f"worker {worker}{pid}"
-
-
-class _ChildPort:
-    """A worker that is a child of this process."""
-
-    def __init__(self, child: Child) -> None:
-        self.link = child.link
-        self.recv = child.recv
-        self.descriptors: Callable[[], list[int]] = child._descriptors
 
 
 def start_worker(body: Callable[..., None], spec: RegionSpec, index: int, *args: Any, mp_context: str | None) -> Child:
@@ -360,18 +327,18 @@ class AttachedWorkersConfig(ExecutorConfig):
     """Target of a region whose workers another process owns. They serve one pipeline after the other."""
 
     ends: list[LinkEnd] = field(default_factory=list, repr=False)
-    _ports: list[_AttachedPort] = field(default_factory=list, init=False, compare=False)
+    _ports: list[_Port] = field(default_factory=list, init=False, compare=False)
 
     def _build(self, spec: RegionSpec) -> AttachedWorkers:
         if not self._ports:
-            self._ports.extend(_AttachedPort(index, end) for index, end in enumerate(self.ends))
+            self._ports.extend(_Port(index, end) for index, end in enumerate(self.ends))
         return AttachedWorkers(spec.stage, self._ports)
 
     def __repr__(self) -> str:
         return f"AttachedWorkersConfig(max_workers={self.max_workers})"
 
 
-class _AttachedPort:
+class _Port:
     """The connection to one worker."""
 
     def __init__(self, index: int, end: LinkEnd) -> None:
@@ -392,7 +359,7 @@ class _AttachedPort:
 class AttachedWorkers(LinkedWorkers):
     """The workers of a region of one pipeline. Another process owns them."""
 
-    def __init__(self, stage: str, ports: list[_AttachedPort]) -> None:
+    def __init__(self, stage: str, ports: list[_Port]) -> None:
         super().__init__(stage, len(ports), may_replace=False)
         self._ports = ports
 
@@ -409,7 +376,7 @@ class AttachedWorkers(LinkedWorkers):
     def stop(self, timeout: float) -> list[int]:
         for slot in self._slots:
             with suppress(OSError):  # it has died
-                slot.port.link.send(ToRegionWorker.CLOSE)
+                slot.port.link.send(Request.CLOSE)
         self._slots = [Slot(-1, slot.port) for slot in self._slots]  # messages that are still being sent are ignored
         self._close_bell()
         return []

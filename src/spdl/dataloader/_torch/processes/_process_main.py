@@ -20,9 +20,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from spdl._processes._environment import change_environment
+from spdl._processes._calls import Answer, Request, serve_requests
 from spdl._processes._remote_failure import RemoteFailure
-from spdl._processes._serve import serve_requests
 from spdl._processes._transport._arena import arena_slot
 from spdl._processes._transport._pickling import LARGE
 from spdl._reports import add_note
@@ -30,8 +29,6 @@ from spdl.dataloader._torch._fetching import fetch
 from spdl.dataloader._torch._sample_policy import SamplePolicy
 from spdl.dataloader._torch.resuming._progress import Recorded, StreamStart
 from spdl.dataloader._torch.resuming._streams import DatasetStates, Stream
-
-from ._messages import FromWorker, ToWorker
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -110,7 +107,7 @@ def serve(link: Link, payload: Payload, spec: WorkerSpec, start_limit: StartLimi
     else:
         with start_limit:
             objects = _open(payload)
-    link.send(FromWorker.READY)
+    link.send(Answer.READY)
     collate_fn, worker_init_fn, dataset = objects
     collate_in_place()
     torch.set_num_threads(1)
@@ -119,7 +116,7 @@ def serve(link: Link, payload: Payload, spec: WorkerSpec, start_limit: StartLimi
     worker = _Worker(link, spec, dataset, collate_fn)
     worker.prepare(worker_init_fn)
     del payload, objects, dataset
-    serve_requests(link, {ToWorker.FETCH: worker.fetch, ToWorker.RESUME: worker.resume})
+    serve_requests(link, {Request.CALL: worker.fetch, Request.START: worker.resume})
 
 
 def _open(payload: Payload) -> tuple[Any, ...]:
@@ -184,7 +181,6 @@ class _Worker:
 
     def resume(self, frame: Message) -> None:
         """Begin another epoch."""
-        change_environment(frame.load())
         self._resume()
 
     def fetch(self, frame: Message) -> None:
@@ -210,18 +206,18 @@ class _Worker:
                 finally:
                     if self._states:
                         recorded = self._states.after_batch()
-            kind, encoded = FromWorker.BATCH, link.encode(batch)
+            kind, encoded = Answer.RESULT, link.encode(batch)
         except _Exhausted:
             self._is_exhausted = True
-            kind, encoded = FromWorker.EXHAUSTED, link.encode(self._end())
+            kind, encoded = Answer.END, link.encode(self._end())
         except Exception as exc:  # noqa: BLE001 - of user code
-            kind, encoded = FromWorker.RAISED, link.encode(RemoteException.of(exc, self._where(indices)))
+            kind, encoded = Answer.RAISED, link.encode(RemoteException.of(exc, self._where(indices)))
         if recorded is not None:
             self._send_state(number, recorded)
         link.send_soon(kind, number, encoded, urgent=True)
 
     def _send_state(self, number: int, recorded: Recorded) -> None:
-        self._link.send_soon(FromWorker.STATE, number, self._link.encode(recorded), urgent=True)
+        self._link.send_soon(Answer.STATE, number, self._link.encode(recorded), urgent=True)
 
     def _take(self, stream: Stream) -> tuple[Any, Recorded | None]:
         try:

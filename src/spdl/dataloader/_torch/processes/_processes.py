@@ -19,6 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from spdl._failure_log import log_failed
+from spdl._processes._calls import Answer, Request
 from spdl._processes._transport._pickling import NOTHING
 from spdl._reports import short_repr
 from spdl.dataloader._losses import Losses
@@ -26,7 +27,6 @@ from spdl.dataloader._torch._fetching import draw_base_seed
 from spdl.dataloader._torch.resuming._progress import Progress
 from spdl.pipeline import PipelineStateError
 
-from ._messages import FromWorker, ToWorker
 from ._worker_pool import WorkerPool, prepare_start
 
 if TYPE_CHECKING:
@@ -139,9 +139,7 @@ class _Batches(Iterator[Any]):
         if pool is None:
             return False
         indices = self._begin_sampler()
-        changes = pool.environment.changes()
-        for worker in range(self._plan.num_workers):
-            pool.ask(worker, ToWorker.RESUME, payload=changes)
+        pool.restart()
         self._begin(indices, progress)
         return True
 
@@ -166,7 +164,7 @@ class _Batches(Iterator[Any]):
             self._count(number, worker)
             self._deal()
             indices = self._asked.pop(number, None)
-            if frame.kind == FromWorker.RAISED:
+            if frame.kind == Answer.RAISED:
                 exc = frame.load().revive()
                 if not self._plan.drops_failures:
                     raise exc
@@ -197,11 +195,11 @@ class _Batches(Iterator[Any]):
             if number < self._first:  # from an epoch that was left early
                 frame.discard()
                 continue
-            if frame.kind == FromWorker.STATE:
+            if frame.kind == Answer.STATE:
                 self._states[number] = frame.load()
                 continue
             del self._dealt[number]
-            if frame.kind == FromWorker.EXHAUSTED:
+            if frame.kind == Answer.END:
                 self._progress.note_end(worker, frame.load())
                 self._give_up(worker)
                 continue
@@ -271,7 +269,7 @@ class _Batches(Iterator[Any]):
             return
         number = self._sent
         try:
-            self._pool.ask(worker, ToWorker.FETCH, number, NOTHING if self._plan.is_iterable else indices)
+            self._pool.ask(worker, Request.CALL, number, NOTHING if self._plan.is_iterable else indices)
         except Exception as exc:  # noqa: BLE001 - of pickling
             self._sampler_error = exc
             return

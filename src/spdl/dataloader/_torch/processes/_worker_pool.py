@@ -10,7 +10,8 @@ from multiprocessing.context import BaseContext
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from spdl._processes._child import Child, stop_all, wait_any
+from spdl._processes._calls import Answer, Request, wait_any
+from spdl._processes._child import Child, stop_all
 from spdl._processes._environment import Environment
 from spdl._processes._main_module import guard_note
 from spdl._processes._start import context_of, fork_advice, may_fork, warm_up
@@ -22,7 +23,6 @@ from spdl.dataloader._torch._plan import Plan
 from spdl.dataloader._torch.resuming._progress import Progress
 from spdl.pipeline import PipelineStateError, WorkerDiedError, WorkerTimeoutError
 
-from ._messages import FromWorker, ToWorker
 from ._payload import ForkedPayload, SharedPayload, UnpicklablePayloadError
 from ._process_main import StartLimit, WorkerSpec, serve
 
@@ -89,7 +89,7 @@ class WorkerPool:
         self._waiting: list[Child] = []  # workers that may still send something
         self._heard: set[Child] = set()  # workers that have sent something
         self._first = 0  # rotates, so that all workers are served fairly
-        self.environment = Environment()  # of the workers
+        self._environment = Environment()  # of the workers
         prepare_start(plan.multiprocessing_context)
         context = context_of(plan.multiprocessing_context)
         try:
@@ -161,7 +161,7 @@ class WorkerPool:
         """Process ids of the workers, in order."""
         return [child.pid for child in self._children]
 
-    def ask(self, worker: int, kind: ToWorker, number: int = 0, payload: Any = NOTHING) -> None:
+    def ask(self, worker: int, kind: Request, number: int = 0, payload: Any = NOTHING) -> None:
         """Send a request. If the worker is dead, ``receive`` reports this after everything that the worker had sent.
 
         Raises:
@@ -176,6 +176,14 @@ class WorkerPool:
         except BaseException:  # an interrupt: the request may have been sent only in part
             self.close()
             raise
+
+    def restart(self) -> None:
+        """Tell all workers that the earlier requests belong to an older epoch, and that another one begins."""
+        changes = self._environment.changes()
+        for worker in range(len(self._children)):
+            if changes:
+                self.ask(worker, Request.ENVIRONMENT, payload=changes)
+            self.ask(worker, Request.START)
 
     def receive(self, timeout: float | None) -> tuple[int, Frame]:
         """Wait for the next answer of any worker. Returns the worker's index and its answer.
@@ -228,7 +236,7 @@ class WorkerPool:
                 add_note(exc, guard_note("loads data"))
             self.close()
             raise
-        if frame.kind != FromWorker.READY:
+        if frame.kind != Answer.READY:
             return frame
         frame.discard()
         self._heard.add(child)

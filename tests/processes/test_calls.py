@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from spdl._processes._serve import await_end, failure_of, serve_requests
+from spdl._processes._calls import await_end, failure_of, serve_requests
 from spdl._processes._transport._connecting import link_pair
 from spdl._processes._transport._connection import Message
 from spdl._processes._transport._link import Link
