@@ -37,13 +37,12 @@ R = "spdl.resume"
 # What those who have a state share with those who keep it.
 RESUME = (f"{R}._values", f"{R}._document", f"{R}._ranges")
 TORCH = "spdl.dataloader._torch"
-LOADER_PARTS = "_arguments", "_iteration", "_losses", "_signatures", "_states"
+LOADER_PARTS = "_arguments", "_iteration", "_losses", "_signatures"
 TORCH_NEEDS = (
     P,
     "spdl._processes",
-    f"{TORCH}._plan",
+    f"{TORCH}._arguments",
     f"{TORCH}._fetching",
-    f"{TORCH}._sample_policy",
     f"{TORCH}.resuming",
 )
 IO_WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_trace", "_source", "_native"))
@@ -238,27 +237,26 @@ RULES = [
     # inside the loaders: `choosing` knows both kinds of workers, which do not know each other
     Rule("spdl.dataloader._cache", allows=(P, f"{R}._document", f"{R}._values")),
     Rule("spdl.dataloader._dataloader", allows=(P, *(f"spdl.dataloader.{name}" for name in LOADER_PARTS))),
-    Rule("spdl.dataloader._states", allows=(P, f"{R}._document")),
     Rule("spdl.dataloader._arguments", allows=(P,)),
     Rule("spdl.dataloader._losses"),
     Rule("spdl.dataloader._signatures", allows=(P,)),
     Rule("spdl.dataloader._holding"),
-    Rule("spdl.dataloader._iteration", allows=(P, "spdl.dataloader._holding")),
-    Rule("spdl.dataloader._prefetching", allows=(IO, "spdl.dataloader._holding")),
-    Rule("spdl.dataloader._device", allows=(IO, "spdl.dataloader._prefetching")),
-    Rule("spdl.dataloader._pytorch", allows=(TORCH, P, f"{R}._document", "spdl.dataloader._pytorch_epoch")),
-    Rule("spdl.dataloader._pytorch_epoch", allows=(TORCH, "spdl.dataloader._pytorch")),
+    Rule("spdl.dataloader._iteration", allows=(P, f"{R}._document", "spdl.dataloader._holding")),
+    Rule("spdl.dataloader._device", allows=(IO, "spdl.dataloader._holding")),
+    Rule("spdl.dataloader._pytorch", allows=(TORCH, P, f"{R}._document")),
     Rule(TORCH),
-    Rule(f"{TORCH}._plan", allows=(f"{TORCH}._arguments", f"{TORCH}._sample_policy", f"{TORCH}.resuming")),
     Rule(f"{TORCH}.resuming", allows=(f"{TORCH}._fetching", *RESUME, f"{R}._elastic")),
     Rule(f"{TORCH}._pinning"),
-    Rule(f"{TORCH}._warnings"),
-    Rule(f"{TORCH}._epoch_stats", allows=(P,)),
-    Rule(f"{TORCH}._fetching", allows=(f"{TORCH}._sample_policy",)),
-    Rule(f"{TORCH}._sample_policy", allows=("spdl._random",)),
-    Rule(f"{TORCH}._arguments", allows=(P,)),
+    Rule(f"{TORCH}._warnings", allows=(f"{TORCH}._thread_bound",)),
+    Rule(f"{TORCH}._epoch", allows=(P, f"{TORCH}._tolerance", f"{TORCH}.resuming")),
+    Rule(f"{TORCH}._fetching", allows=("spdl._random",)),
+    Rule(
+        f"{TORCH}._arguments",
+        allows=(P, f"{TORCH}._fetching", f"{TORCH}.resuming"),
+        lazily=(f"{TORCH}._pinning", f"{TORCH}._warnings"),
+    ),
     Rule(f"{TORCH}._tolerance", allows=(P, "spdl.dataloader._losses")),
-    Rule(f"{TORCH}._inline", allows=TORCH_NEEDS),
+    Rule(f"{TORCH}._inline", allows=TORCH_NEEDS, lazily=(f"{TORCH}.threads", f"{TORCH}.processes")),
     Rule(f"{TORCH}.threads", allows=TORCH_NEEDS),
     Rule(f"{TORCH}.processes", allows=(*TORCH_NEEDS, "spdl.dataloader._losses")),
     Rule(f"{TORCH}._thread_bound"),

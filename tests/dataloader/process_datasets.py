@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from torch.utils.data import BatchSampler, IterableDataset, SequentialSampler, default_collate, get_worker_info
 
-from spdl.dataloader._torch._arguments import InfiniteSampler
-from spdl.dataloader._torch._plan import Plan
+from spdl.dataloader._torch._arguments import InfiniteSampler, Plan
 
 
 def plan_of(dataset: Any, batch_size: int | None = 4, **options: Any) -> Plan:

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, IterableDataset  # noqa: E402
 
 from spdl.dataloader import get_pytorch_dataloader  # noqa: E402
-from spdl.dataloader._torch._plan import Plan  # noqa: E402
+from spdl.dataloader._torch._arguments import Plan  # noqa: E402
 from spdl.dataloader._torch.choosing import _choosing  # noqa: E402
 from spdl.dataloader._torch.choosing._choosing import Choice, choose_without_measuring, decide, reconsider  # noqa: E402
 from spdl.dataloader._torch.choosing._measuring import Cost, Measurement  # noqa: E402

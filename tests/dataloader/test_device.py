@@ -10,14 +10,7 @@ from typing import Any
 
 import pytest
 
-from spdl.dataloader import (
-    DataLoader,
-    DeviceLoader,
-    _device,
-    _prefetching,
-    get_pytorch_dataloader,
-    prefetch_to_device,
-)
+from spdl.dataloader import DataLoader, DeviceLoader, _device, get_pytorch_dataloader, prefetch_to_device
 from spdl.io._devices import _staging
 from tests.support.child import run_child
 from tests.support.fake_cuda import FakeTorch
@@ -41,7 +34,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeTorch:
     """A CUDA that writes down what it is asked for."""
     fake = FakeTorch()
     monkeypatch.setattr(_device, "_find_device", lambda device: fake.the_device)
-    monkeypatch.setattr(_prefetching, "get_torch", lambda: fake)
+    monkeypatch.setattr(_device, "get_torch", lambda: fake)
     monkeypatch.setattr(_staging, "dense_parts", lambda tensor: [Recorded(fake)])
     return fake
 
@@ -349,13 +342,13 @@ def test_what_is_asked_of_it_is_asked_of_the_loader() -> None:
 
 IN_A_CHILD = """
     import itertools, os, torch
-    from spdl.dataloader import _device, _prefetching, prefetch_to_device
+    from spdl.dataloader import _device, prefetch_to_device
     from spdl.io._devices import _staging
     from tests.support.fake_cuda import FakeTorch
 
     fake = FakeTorch()
     _device._find_device = lambda device: fake.the_device
-    _prefetching.get_torch = lambda: fake
+    _device.get_torch = lambda: fake
     _staging.dense_parts = lambda tensor: []
 
     iterator = iter(prefetch_to_device(torch.ones(1) for _ in itertools.count()))

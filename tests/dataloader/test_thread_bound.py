@@ -18,9 +18,8 @@ from spdl.dataloader import get_pytorch_dataloader  # noqa: E402
 from spdl.dataloader._torch._thread_bound import copy_of, find_bound  # noqa: E402
 from spdl.dataloader._torch.choosing import _choosing  # noqa: E402
 from spdl.dataloader._torch.choosing._choosing import choose_without_measuring, decide  # noqa: E402
-from spdl.dataloader._torch.choosing._local import LocalLoader  # noqa: E402
+from spdl.dataloader._torch.choosing._local import LocalLoader, ResumedIndices  # noqa: E402
 from spdl.dataloader._torch.choosing._measuring import measure  # noqa: E402
-from spdl.dataloader._torch.choosing._resumed import ResumedIndices  # noqa: E402
 from spdl.pipeline import WorkerTimeoutError  # noqa: E402
 
 from . import bound_datasets as bound  # noqa: E402

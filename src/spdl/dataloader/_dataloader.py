@@ -21,9 +21,8 @@ from spdl.pipeline.defs import (
 )
 
 from ._arguments import check_source, copy_of, epoch_of, is_generator, takes_rng
-from ._iteration import Iteration, ResumableIteration
+from ._iteration import Iteration, LoaderStates, ResumableIteration
 from ._losses import Losses
-from ._states import LoaderStates
 
 if TYPE_CHECKING:
     from spdl.pipeline._monitoring import Monitor

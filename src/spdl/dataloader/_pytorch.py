@@ -1,13 +1,12 @@
 """``get_pytorch_dataloader``: run torch's datasets, samplers and collate functions on threads or processes."""
 
-import logging
 import sys
 import threading
-import warnings
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
+from functools import partial
 from multiprocessing.context import BaseContext
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 from zlib import crc32
@@ -17,13 +16,21 @@ from spdl.pipeline import PipelineStats, Verdict
 from spdl.pipeline._observer import Observer, judged
 from spdl.resume._document import KEY
 
-from ._pytorch_epoch import Epoch
-from ._torch._arguments import Arguments, OnError, ResolvedArguments, Workers, is_iterable, resolve
-from ._torch._epoch_stats import empty_stats
+from ._torch._arguments import (
+    Arguments,
+    OnError,
+    Plan,
+    ResolvedArguments,
+    Run,
+    Workers,
+    indices_of,
+    is_iterable,
+    resolve,
+)  # fmt: skip
+from ._torch._epoch import Epoch, EpochCounts, empty_stats
 from ._torch._fetching import DrawnSeed
-from ._torch._plan import Plan, Run
-from ._torch._thread_bound import find_bound
-from ._torch._warnings import thread_bound, too_many_workers
+from ._torch._inline import make_run
+from ._torch._warnings import longer_than_reported, warn_of_bound, warn_of_discarding, warn_of_workers
 from ._torch.resuming._progress import Progress, is_stateful
 
 if TYPE_CHECKING:
@@ -41,8 +48,6 @@ if TYPE_CHECKING:
 else:
     # For type checkers, the loader has these attributes. It is not a dataclass, because trainers take those apart.
     _Attributes = object
-
-_LOG = logging.getLogger("spdl.dataloader")
 
 T = TypeVar("T")
 
@@ -157,7 +162,7 @@ def get_pytorch_dataloader(
     given = Arguments(**locals())  # must come before any other local variable
     loader: PyTorchDataLoader[Any] = PyTorchDataLoader(resolve(given, stacklevel=2))
     if workers == "process":
-        _warn_of_workers(loader.num_workers, stacklevel=2)
+        warn_of_workers(loader.num_workers, stacklevel=2)
     return loader
 
 
@@ -220,7 +225,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
             epoch = self._iterate(progress, loaded)
         else:
             if loaded.num_discarded:
-                _warn_of_discarding(self.dataset, loaded.num_discarded, stacklevel=2)
+                warn_of_discarding(self.dataset, loaded.num_discarded, stacklevel=2)
             progress = loaded.progress.copy()
             begun = Begun(
                 progress, CapturedStates.from_json(loaded.random), loaded.epoch, loaded.is_seeded, loaded.order
@@ -238,13 +243,13 @@ class PyTorchDataLoader(Generic[T], _Attributes):
 
     def _iterate(self, progress: Progress, loaded: "Loaded | None", arrival: "Arrival | None" = None) -> "Epoch[T]":
         if self.workers == "thread" and self.num_workers > 0 and not self._has_warned:
-            self._has_warned = _warn_of_bound(self, stacklevel=3)
+            self._has_warned = warn_of_bound(self.dataset, self.collate_fn, self.num_workers, stacklevel=3)
         if self._run is not None:
             self._begin_indices(progress, loaded, arrival)
-            return Epoch(self._run.iterate(progress), self, progress)
+            return self._begin(self._run.iterate(progress), progress)
         workers = self.workers
         if workers == "process":
-            _warn_of_workers(self.num_workers, stacklevel=3)
+            warn_of_workers(self.num_workers, stacklevel=3)
         plan = self._plan()
         if loaded is not None and not loaded.is_seeded:
             # Draw a seed only if the saved epoch drew one; the seed itself has no meaning in the middle of an epoch.
@@ -253,10 +258,10 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         if workers == "auto" and plan.num_workers > 0:
             chosen = self._choose(plan, progress)
             if chosen is not None:
-                epoch: Epoch[T] = Epoch(chosen, self, progress)
+                epoch: Epoch[T] = self._begin(chosen, progress)
                 if self._choice is not None and self._choice.workers == "process":
                     try:
-                        _warn_of_workers(self.num_workers, stacklevel=3)
+                        warn_of_workers(self.num_workers, stacklevel=3)
                     except BaseException:  # the warning was raised as an error
                         epoch.close()
                         raise
@@ -264,12 +269,35 @@ class PyTorchDataLoader(Generic[T], _Attributes):
             assert self._choice is not None
             workers = self._choice.workers
             if workers == "process":
-                _warn_of_workers(self.num_workers, stacklevel=3)
+                warn_of_workers(self.num_workers, stacklevel=3)
             plan = self._choice.plan_of(plan)
-        run = _make_run(workers, plan)
+        run = make_run(workers, plan)
         if self.persistent_workers:
             self._run = run
-        return Epoch(run.iterate(progress), self, progress)
+        return self._begin(run.iterate(progress), progress)
+
+    def _begin(self, batches: Iterator[T], progress: Progress) -> "Epoch[T]":
+        """Return the iterator of a new epoch, and show its statistics from now on."""
+        workers = self.workers if self.workers != "auto" or self._choice is None else self._choice.workers
+        counts, tolerance, self._observer = None, None, None
+        if (observer_of := getattr(batches, "observer", None)) is not None:
+            self._observer = observer = observer_of()
+            self._read_stats = observer.stats
+            if self._is_measured:
+                observer.measure()
+        else:
+            in_flight = getattr(batches, "num_in_flight", None)
+            capacity = 0 if in_flight is None else (self.prefetch_factor or 2) * self.num_workers
+            counts = EpochCounts(self.num_workers, in_flight, capacity)
+            self._read_stats = counts.stats
+        if self.max_failures is not None:
+            from ._torch._tolerance import Tolerance  # imports the engine, which few loaders need
+
+            name = f"get_pytorch_dataloader({type(self.dataset).__name__})"
+            tolerance = Tolerance(self.max_failures, name, self._failures_seen)
+        reported, in_processes = self._reported_length, workers == "process" and self.num_workers > 0
+        too_long = partial(longer_than_reported, self.dataset, in_processes=in_processes)
+        return Epoch(batches, progress, counts, tolerance, reported, too_long)
 
     def _begin_indices(self, progress: Progress, loaded: "Loaded | None", arrival: "Arrival | None") -> None:
         if self._indices is not None:
@@ -357,7 +385,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
 
     def _choose(self, plan: Plan, progress: Progress) -> Iterator[T] | None:
         """Begin an epoch of ``workers="auto"`` if it is the first, or if the choice changes; else return ``None``."""
-        from ._torch.choosing._choosing import begin, change, length_of, reconsider
+        from ._torch.choosing._choosing import begin_or_change
 
         this = weakref.ref(self)
 
@@ -367,15 +395,8 @@ class PyTorchDataLoader(Generic[T], _Attributes):
                 loader._choice = choice
                 loader._run = run if plan.persistent_workers else None
 
-        choice = self._choice
-        if choice is None:
-            return begin(plan, keep, progress)
-        self._num_epochs += 1
-        if choice.may_change and (num_batches := length_of(plan.indices)) is not None:
-            changed = reconsider(choice, self._num_epochs, num_batches)
-            if changed is not choice:
-                return change(plan, changed, keep, progress)
-        return None
+        self._num_epochs += self._choice is not None
+        return begin_or_change(self._choice, self._num_epochs, plan, keep, progress)
 
     def stats(self) -> PipelineStats:
         """Return the statistics of the newest epoch, running or ended; before the first one, they are empty.
@@ -464,72 +485,5 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         }
 
     def _plan(self) -> Plan:
-        """Make a plan from the current attributes; most of them may be replaced between epochs."""
-        values: dict[str, Any] = {each.name: getattr(self, each.name, None) for each in fields(ResolvedArguments)}
-        values["prefetch_factor"] = 2 if self.prefetch_factor is None else self.prefetch_factor
-        self._indices = self._make_indices()
-        return Plan(
-            **values,
-            is_iterable=self._is_iterable,
-            indices=self._indices,
-            pin=self._pin(),
-            failures_seen=self._failures_seen,
-        )
-
-    def _make_indices(self) -> "Indices | None":
-        from ._torch.resuming._indices import Indices, is_plain
-
-        if self._is_iterable:
-            return None
-        sampler = self.batch_sampler
-        if sampler is None:
-            return Indices(self.sampler, None)
-        return Indices(sampler, (sampler.batch_size, sampler.drop_last) if is_plain(sampler) else None)
-
-    def _pin(self) -> Callable[[Any], Any] | None:
-        if not self.pin_memory:
-            return None
-        from ._torch._pinning import find_pin
-
-        return find_pin(self.pin_memory_device, complain=_LOG.warning if self.workers is None else _warn)
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, stacklevel=7)
-
-
-def _warn_of_workers(num_workers: int, *, stacklevel: int) -> None:
-    text = too_many_workers(num_workers) if num_workers > 0 else None
-    if text is not None:
-        warnings.warn(text, stacklevel=stacklevel + 1)
-
-
-def _warn_of_bound(loader: PyTorchDataLoader[Any], *, stacklevel: int) -> bool:
-    """Warn of objects that the loader's threads cannot share. Returns whether there are any."""
-    bound = find_bound(dataset=loader.dataset, collate_fn=loader.collate_fn)
-    if bound is None or bound.is_serial or (loader.num_workers == 1 and not bound.is_owned):
-        return False
-    warnings.warn(thread_bound(str(bound)), stacklevel=stacklevel + 1)
-    return True
-
-
-def _warn_of_discarding(dataset: Any, num_batches: int, *, stacklevel: int) -> None:
-    text = (
-        f"{num_batches} batches of {type(dataset).__name__} are loaded again and discarded, to resume where the loader "
-        "was; this is not needed if the dataset, or its iterator, has state_dict() and load_state_dict()"
-    )
-    warnings.warn(text, stacklevel=stacklevel + 1)
-
-
-def _make_run(workers: Workers | None, plan: Plan) -> Run:
-    if plan.num_workers == 0:
-        from ._torch._inline import InlineRun
-
-        return InlineRun(plan)
-    if workers == "thread":
-        from ._torch.threads._threads import ThreadRun
-
-        return ThreadRun(plan)
-    from ._torch.processes._processes import ProcessRun
-
-    return ProcessRun(plan)
+        self._indices = indices_of(self, self._is_iterable)
+        return Plan.of(self, self._indices, self._failures_seen)

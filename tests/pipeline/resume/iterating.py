@@ -9,7 +9,7 @@ from typing import Any
 
 from spdl._processes._transport._connecting import link_pair
 from spdl._processes._transport._frame import Frame
-from spdl.dataloader._prefetching import Movers, PrefetchingIterator
+from spdl.dataloader._device import Movers, PrefetchingIterator
 from spdl.io._devices._staging import Moved
 from spdl.pipeline import WorkerDiedError
 from spdl.pipeline._remote._iterate import ResumableWorker

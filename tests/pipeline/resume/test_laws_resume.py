@@ -97,7 +97,7 @@ def test_the_same_in_another_process(graph: Graph, stops: list[int], buffer_size
 @given(graph=graphs(), stops=STOPS, num_prefetch=st.sampled_from([1, 2, 5, 40]))
 def test_the_same_read_ahead(graph: Graph, stops: list[int], num_prefetch: int) -> None:
     """What ``prefetch_to_device`` holds and the user has not seen is not consumed."""
-    with nothing_left(), executor(), patch("spdl.dataloader._prefetching.get_torch", lambda: None):
+    with nothing_left(), executor(), patch("spdl.dataloader._device.get_torch", lambda: None):
         check(lambda: Prefetched(build(graph), num_prefetch), graph, stops)
 
 

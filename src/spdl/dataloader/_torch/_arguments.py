@@ -1,17 +1,29 @@
-"""Check and resolve the arguments of ``get_pytorch_dataloader``, by the rules of torch or of SPDL 0.8."""
+"""The arguments of ``get_pytorch_dataloader``: as given, resolved by the rules of torch or of SPDL 0.8, and as a plan.
 
+``Arguments`` is the only list of them beside the function. Imports torch only to resolve them.
+"""
+
+import logging
 import multiprocessing
 import warnings
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, fields, replace
 from multiprocessing.context import BaseContext
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from spdl._numbers import as_int, as_timeout
 from spdl.pipeline._cpus import usable_cpus
 
+from ._fetching import SamplePolicy
+from .resuming._progress import Progress
+
 if TYPE_CHECKING:
     from spdl.pipeline.defs import MaxFailures, Retry
+
+    from .resuming._indices import Indices
+
+_LOG = logging.getLogger("spdl.dataloader")
 
 Workers = Literal["thread", "process", "auto"]
 OnError = Literal["raise", "replace"]
@@ -328,3 +340,94 @@ def _with_defaults_of_torch(given: Arguments) -> ResolvedArguments:
         "pin_memory_device": given.pin_memory_device or "",
     }
     return ResolvedArguments(**values)
+
+
+@dataclass(kw_only=True)
+class Plan(ResolvedArguments):
+    """Everything that an epoch of a loader needs: the resolved arguments, and what was made of them.
+
+    Treated as immutable, ``dataclasses.replace`` makes a changed copy. It is not frozen, because the attributes of
+    loaders, which have the same types, may be replaced.
+
+    Attributes:
+        prefetch_factor: Number of batches that each worker may prefetch.
+        is_iterable: Whether the dataset is iterable (``iter(dataset)``) or map-style (``dataset[index]``).
+        indices: The batch sampler, or the sampler if samples are not batched; ``None`` for iterable datasets.
+        pin: Function that puts a batch in page-locked memory; called in this process. ``None``: not requested, or not
+            possible.
+        failures_seen: How often batches and samples have failed, by kind, for the log: shared by all epochs of the
+            loader.
+    """
+
+    prefetch_factor: int
+    is_iterable: bool
+    indices: Iterable[Any] | None
+    pin: Callable[[Any], Any] | None
+    failures_seen: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, loader: ResolvedArguments, indices: Iterable[Any] | None, failures_seen: Counter[str]) -> "Plan":
+        """Make a plan from the attributes of a loader; most of them may be replaced between epochs."""
+        values: dict[str, Any] = {each.name: getattr(loader, each.name, None) for each in fields(ResolvedArguments)}
+        values["prefetch_factor"] = 2 if loader.prefetch_factor is None else loader.prefetch_factor
+        return cls(
+            **values, is_iterable=indices is None, indices=indices, pin=_pin_of(loader), failures_seen=failures_seen
+        )
+
+    @property
+    def is_batched(self) -> bool:
+        """Whether ``collate_fn`` gets lists of samples, or one sample at a time."""
+        return self.batch_sampler is not None
+
+    @property
+    def sample_policy(self) -> SamplePolicy | None:
+        """Policy for samples that fail; ``None``: none."""
+        replaces = self.on_error == "replace"
+        return SamplePolicy(self.retry, replaces, self.failures_seen) if replaces or self.retry is not None else None
+
+    @property
+    def drops_failures(self) -> bool:
+        """Whether a batch that fails is logged and dropped, as in SPDL 0.8; otherwise its exception is raised.
+
+        With ``max_failures`` it is also raised, and the loader decides.
+        """
+        return self.workers is None and self.max_failures is None
+
+
+def indices_of(loader: ResolvedArguments, is_iterable: bool) -> "Indices | None":
+    """Return the batch sampler of a loader, or its sampler if samples are not batched; ``None``: it is iterable."""
+    from .resuming._indices import Indices, is_plain
+
+    if is_iterable:
+        return None
+    sampler = loader.batch_sampler
+    if sampler is None:
+        return Indices(loader.sampler, None)
+    return Indices(sampler, (sampler.batch_size, sampler.drop_last) if is_plain(sampler) else None)
+
+
+def _pin_of(loader: ResolvedArguments) -> Callable[[Any], Any] | None:
+    if not loader.pin_memory:
+        return None
+    from ._pinning import find_pin
+    from ._warnings import warn_of_pinning
+
+    return find_pin(loader.pin_memory_device, complain=_LOG.warning if loader.workers is None else warn_of_pinning)
+
+
+class Run(Protocol):
+    """Executes one plan. The loader keeps it as long as its workers are needed."""
+
+    def iterate(self, progress: Progress | None = None) -> Iterator[Any]:
+        """Begin an epoch, in the consumer's thread.
+
+        Args:
+            progress: Where the epoch begins; updated during the epoch. ``None``: at the beginning.
+
+        Random numbers are drawn here in torch's order: first the base seed, then those that the sampler needs for the
+        first index batches. The iterator continues after an exception of the dataset, as torch's does. It ends when it
+        raises ``StopIteration``, when its ``close()`` is called, if it has one, or when it is collected.
+        """
+
+    def close(self) -> None:
+        """Stop all workers and wait for them. Idempotent."""

@@ -1,13 +1,26 @@
-"""``InlineRun``: load every batch in the consumer's thread, on demand, without workers."""
+"""``make_run``: the run of a plan; ``InlineRun``: load every batch in the consumer's thread, on demand."""
 
 from collections.abc import Iterator
 from typing import Any
 
+from ._arguments import Plan, Run, Workers
 from ._fetching import draw_base_seed, fetch
-from ._plan import Plan
 from .resuming._progress import Progress
 from .resuming._random import global_kept
 from .resuming._streams import DatasetStates, Stream
+
+
+def make_run(workers: Workers | None, plan: Plan) -> Run:
+    """Return what executes a plan with this kind of workers."""
+    if plan.num_workers == 0:
+        return InlineRun(plan)
+    if workers == "thread":
+        from .threads._threads import ThreadRun
+
+        return ThreadRun(plan)
+    from .processes._processes import ProcessRun
+
+    return ProcessRun(plan)
 
 
 class InlineRun:

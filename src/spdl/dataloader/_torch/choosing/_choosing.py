@@ -15,8 +15,8 @@ from typing import Any, Final, Literal
 
 from spdl._processes._start import context_of
 from spdl._reports import add_note, log, notes_of, text_of
+from spdl.dataloader._torch._arguments import Plan, Run
 from spdl.dataloader._torch._fetching import DrawnSeed, draw_base_seed
-from spdl.dataloader._torch._plan import Plan, Run
 from spdl.dataloader._torch._thread_bound import Bound, find_bound
 from spdl.dataloader._torch.processes._processes import ProcessRun
 from spdl.dataloader._torch.processes._worker_pool import Starting
@@ -26,9 +26,8 @@ from spdl.dataloader._torch.threads._threads import ThreadRun
 from spdl.pipeline import PipelineStateError, WorkerDiedError
 from spdl.pipeline._cpus import usable_cpus
 
-from ._local import LocalLoader
+from ._local import LocalLoader, ResumedIndices
 from ._measuring import Cost, Measurement, measure
-from ._resumed import ResumedIndices
 
 _LOG = logging.getLogger("spdl.dataloader")
 
@@ -233,6 +232,19 @@ def begin(plan: Plan, on_choice: OnChoice, progress: Progress) -> Iterator[Any]:
     else:
         choice = decide(measured, plan, num_cpus, length_of(indices))
     return _Continued(plan, choice, indices, base_seed, local, outcomes, on_choice, progress)
+
+
+def begin_or_change(
+    choice: Choice | None, num_epochs: int, plan: Plan, on_choice: OnChoice, progress: Progress
+) -> Iterator[Any] | None:
+    """Begin an epoch if it is the first, or if the choice of those before it changes; else return ``None``."""
+    if choice is None:
+        return begin(plan, on_choice, progress)
+    if choice.may_change and (num_batches := length_of(plan.indices)) is not None:
+        changed = reconsider(choice, num_epochs, num_batches)
+        if changed is not choice:
+            return change(plan, changed, on_choice, progress)
+    return None
 
 
 def change(plan: Plan, choice: Choice, on_choice: OnChoice, progress: Progress) -> Iterator[Any]:

@@ -12,14 +12,12 @@ from time import perf_counter
 from typing import Any, Final
 
 from spdl._processes._transport._pickling import encode
-from spdl.dataloader._torch._plan import Plan
+from spdl.dataloader._torch._arguments import Plan
 from spdl.dataloader._torch._thread_bound import Bound, find_bound
-from spdl.dataloader._torch.threads._intra_op import IntraOpLimit
-from spdl.dataloader._torch.threads._pieces import Outcome, Piece, PieceLoader, split_into_samples
+from spdl.dataloader._torch.threads._pieces import IntraOpLimit, Outcome, Piece, PieceLoader, split_into_samples
 from spdl.pipeline import WorkerTimeoutError
 
-from ._local import LocalLoader
-from ._resumed import ResumedIndices
+from ._local import LocalLoader, ResumedIndices
 from ._side_by_side import Helper, Rate, Stopwatch, call_side_by_side
 
 #: Seconds for which samples are loaded one after the other, up to a third of the samples.

@@ -25,8 +25,7 @@ from spdl._processes._remote_failure import RemoteFailure
 from spdl._processes._transport._arena import arena_slot
 from spdl._processes._transport._pickling import LARGE
 from spdl._reports import add_note
-from spdl.dataloader._torch._fetching import fetch
-from spdl.dataloader._torch._sample_policy import SamplePolicy
+from spdl.dataloader._torch._fetching import SamplePolicy, fetch
 from spdl.dataloader._torch.resuming._progress import Recorded, StreamStart
 from spdl.dataloader._torch.resuming._streams import DatasetStates, Stream
 

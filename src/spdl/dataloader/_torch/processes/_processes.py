@@ -31,7 +31,7 @@ from ._worker_pool import WorkerPool, prepare_start
 
 if TYPE_CHECKING:
     from spdl._processes._transport._frame import Frame
-    from spdl.dataloader._torch._plan import Plan
+    from spdl.dataloader._torch._arguments import Plan
     from spdl.dataloader._torch.resuming._progress import Recorded
 
 _logger = logging.getLogger("spdl.dataloader")

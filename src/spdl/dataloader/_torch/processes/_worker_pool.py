@@ -19,7 +19,7 @@ from spdl._processes._template import find_template
 from spdl._processes._transport._arena import default_limit
 from spdl._processes._transport._pickling import NOTHING
 from spdl._reports import add_note
-from spdl.dataloader._torch._plan import Plan
+from spdl.dataloader._torch._arguments import Plan
 from spdl.dataloader._torch.resuming._progress import Progress
 from spdl.pipeline import PipelineStateError, WorkerDiedError, WorkerTimeoutError
 

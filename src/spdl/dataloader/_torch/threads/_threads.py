@@ -9,21 +9,53 @@ of a batch collates it. An iterable dataset is iterated by one thread, the pipel
 import atexit
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Any
 
+from spdl.dataloader._torch._arguments import Plan
 from spdl.dataloader._torch._fetching import draw_base_seed
-from spdl.dataloader._torch._plan import Plan
 from spdl.dataloader._torch.resuming._progress import Progress, is_stateful
 from spdl.dataloader._torch.resuming._streams import DatasetStates, Stream
 from spdl.pipeline import AsyncQueue, Pipeline, PipelineBuilder, WorkerTimeoutError
 from spdl.pipeline._observer import Observer
 from spdl.pipeline.config import is_diagnostic_mode_enabled
 
-from ._feed import Endless, Feed
-from ._intra_op import IntraOpLimit
-from ._pieces import Outcome, Piece, PieceLoader, SampleLoader, Splitter
+from ._pieces import IntraOpLimit, Outcome, Piece, PieceLoader, SampleLoader, Splitter
+
+
+class Feed:
+    """An unbounded queue. Thread-safe.
+
+    The consumer's thread puts one value in for each batch that it takes. So a source that waits here waits for the
+    consumer, and the statistics of its pipeline count this time as blocked.
+    """
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[Any] = SimpleQueue()
+
+    def put(self, value: Any) -> None:
+        self._queue.put(value)
+
+    def is_empty(self) -> bool:
+        return self._queue.empty()
+
+    def get(self) -> Any:
+        """Remove and return the oldest value; wait if the queue is empty. Called by the source, on its thread."""
+        try:
+            return self._queue.get_nowait()
+        except Empty:
+            waiting = getattr(threading.current_thread(), "waiting_for_consumer", nullcontext)
+        with waiting():
+            return self._queue.get()
+
+
+class Endless(Feed):
+    """A feed that always returns ``True`` at once. For diagnostic mode, in which no consumer takes batches."""
+
+    def get(self) -> bool:
+        return True
 
 
 class ThreadRun:

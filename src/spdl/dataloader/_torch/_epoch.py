@@ -1,11 +1,19 @@
-"""``EpochCounts``: the counts of an epoch that is not run by a pipeline, and the statistics made from them."""
+"""One pass over a loader of ``get_pytorch_dataloader``, and the counts of one that is not run by a pipeline."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from weakref import WeakMethod
 
 from spdl.pipeline import PipelineStats, StageInfo, StageStats
+
+from .resuming._progress import Mark, Progress
+
+if TYPE_CHECKING:
+    from ._tolerance import Tolerance
 
 
 class EpochCounts:
@@ -82,3 +90,81 @@ class EpochCounts:
 def empty_stats() -> PipelineStats:
     """The statistics before the first epoch."""
     return PipelineStats(elapsed=0.0, state="new", num_threads=0, num_items=0, consumer_wait=0.0, stages=())
+
+
+T = TypeVar("T")
+
+
+class Epoch(Iterator[T]):
+    """One pass over the loader: the result of ``iter(loader)``.
+
+    Args:
+        batches: The batches; exceptions may come in between.
+        progress: What was taken of them, for the state of the loader.
+        counts: Counts them, if no pipeline does.
+        tolerance: Drops those that fail; ``None``: their exceptions are raised.
+        reported: Length of the iterable dataset, if it was asked for.
+        too_long: Makes the text of the warning if the epoch is longer, from this length and the number taken.
+    """
+
+    def __init__(
+        self,
+        batches: Iterator[T],
+        progress: Progress,
+        counts: EpochCounts | None,
+        tolerance: Tolerance | None,
+        reported: int | None,
+        too_long: Callable[[int, int], str],
+    ) -> None:
+        self._batches: Iterator[T] | None = batches
+        self._progress = progress
+        self._counts = counts
+        self._tolerance = tolerance
+        self._reported_length = reported
+        self._too_long = too_long
+        self._num_taken = 0
+
+    def __next__(self) -> T:
+        tolerance = self._tolerance
+        if self._batches is None:
+            if tolerance is not None and tolerance.failure is not None:
+                raise tolerance.failure
+            raise StopIteration
+        try:
+            take = next if self._counts is None else self._counts.take
+            batch: T = take(self._batches) if tolerance is None else tolerance.next(take, self._batches)
+        except StopIteration:
+            self._progress.has_ended = True
+            raise
+        except Exception:
+            if tolerance is not None and tolerance.failure is not None:
+                self.close()
+            raise
+        self._num_taken += 1
+        if self._reported_length is not None and self._num_taken > self._reported_length:
+            warnings.warn(self._too_long(self._reported_length, self._num_taken), stacklevel=2)
+        return batch
+
+    def hold(self) -> None:
+        """See ``Holding``."""
+        self._progress.committed = self._progress.mark()
+
+    def token(self) -> Mark:
+        """See ``Holding``."""
+        return self._progress.mark()
+
+    def commit(self, token: Mark) -> None:
+        """See ``Holding``."""
+        self._progress.committed = token
+
+    def close(self) -> None:
+        """End the epoch and the workers that were started for it."""
+        batches, self._batches = self._batches, None
+        if self._counts is not None:
+            self._counts.end()
+        close = getattr(batches, "close", None)
+        if callable(close):
+            close()
+
+    def __reduce__(self) -> NoReturn:
+        raise NotImplementedError("an iterator over a loader cannot be pickled; pickle the loader")
