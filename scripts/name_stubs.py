@@ -22,6 +22,10 @@ def table_of(text: str) -> dict[str, str] | None:
     return None
 
 
+def _import_order(name: str) -> tuple[int, str]:
+    return 0 if name.isupper() else 1 if name[0].isupper() else 2, name.lower()
+
+
 def stub_of(table: dict[str, str]) -> str:
     """Sorted as ruff sorts imports: of this project, then of this package, from the outside in."""
     lines, public = ["# Written by scripts/stubs from the module's table."], []
@@ -29,7 +33,7 @@ def stub_of(table: dict[str, str]) -> str:
         modules = sorted(each for each in table if each.startswith(".") is is_relative)
         lines += [""] if modules else []
         for module in modules:
-            names = sorted(table[module].split())
+            names = sorted(table[module].split(), key=_import_order)
             lines += [f"from {module} import {name} as {name}" for name in names]
             public += [] if module == "." else names
     return "\n".join([*lines, "", "__all__ = [", *(f'    "{name}",' for name in sorted(public)), "]", ""])

@@ -105,7 +105,6 @@ RULES = [
     # What the engine gives to those who observe it, who stand above it: plain records and callables.
     Rule(f"{P}._records", allows=(f"{P}._info",)),
     Rule(f"{P}._limits", allows=("spdl._errors", f"{P}.defs", f"{P}._info")),
-    Rule(f"{P}._marks"),
     Rule(f"{P}._cpus"),
     Rule(f"{P}.defs", allows=("spdl._errors",)),
     Rule(
@@ -117,7 +116,7 @@ RULES = [
     Rule(
         f"{P}._engine",
         allows=(
-            *(f"{P}.{of}" for of in ("defs", "_info", "_limits", "_records", "_marks", "_asyncio")),
+            *(f"{P}.{of}" for of in ("defs", "_info", "_limits", "_records", "_asyncio")),
             "spdl._errors",
             f"{R}._values",
             "spdl._random",
@@ -128,10 +127,9 @@ RULES = [
     ),
     Rule(f"{P}._batching", allows=(f"{P}.defs",)),
     Rule(f"{P}._cache_iterator"),
-    Rule(f"{P}._pipeline_ids"),
     Rule(
         f"{P}._observe",
-        allows=("spdl._errors", *(f"{P}.{of}" for of in ("_info", "_records", "_marks", "_cpus", "_asyncio")), C),
+        allows=("spdl._errors", *(f"{P}.{of}" for of in ("_info", "_records", "_cpus", "_asyncio")), C),
     ),
     Rule(f"{P}._priority", allows=("spdl._errors", f"{P}._cpus")),
     Rule(f"{P}.batching", allows=(f"{P}._batching",)),
@@ -162,8 +160,9 @@ RULES = [
     ),
     # The state of a pipeline. States of all ranks are distributed by those who need it.
     Rule(f"{P}._resume", allows=(f"{P}._engine", f"{P}.defs", *RESUME), lazily=(f"{R}._elastic",)),
-    Rule(f"{P}._live"),
-    Rule(f"{P}._monitoring", allows=(*(f"{P}.{of}" for of in ("_live", "_observe", "_stalls")), "spdl._monitor", C)),
+    Rule(
+        f"{P}._monitoring", allows=(*(f"{P}.{of}" for of in ("_observe", "_observer", "_stalls")), "spdl._monitor", C)
+    ),
     Rule(f"{P}._trace", allows=(f"{P}._engine", f"{C}._memory")),
     # What a build is told; those who are told of it know the types.
     Rule(
@@ -183,7 +182,6 @@ RULES = [
             f"{P}._observer",
             f"{P}._engine",
             f"{P}._iterators",
-            f"{P}._live",
             f"{P}._observe",
             "spdl._errors",
         ),
@@ -353,7 +351,7 @@ SHARED = {
     },
     ("spdl.ray", f"{P}._monitoring"): "what its actors show, wherever they run",
     ("spdl.ray", "spdl._monitor"): "who is at the other end of a socket, and how connections are taken",
-    ("spdl.metrics", f"{P}._live"): "all pipelines of the process are exported",
+    ("spdl.metrics", f"{P}._observer"): "all pipelines of the process are exported",
     ("spdl.dataloader._torch", f"{P}._limits"): "how many batches may fail, as how many calls of a stage",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",
     ("spdl.dataloader", f"{P}._epochs"): "random numbers of the epoch that a loader is in",

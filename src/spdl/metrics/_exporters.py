@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from spdl._numbers import as_int
 from spdl.pipeline import PipelineStateError, PipelineStats, StageStats
-from spdl.pipeline._live import LIVE
+from spdl.pipeline._observer import LIVE
 
 DEFAULT_PORT: Final = 9432
 _STAGE: Final = ("pipeline", "stage_id", "stage")

@@ -18,8 +18,7 @@ __all__, _get, __dir__ = lazy_names(
         "._build": "build_pipeline",
         "._builder": "PipelineBuilder",
         "._cache_iterator": "cache_iterator",
-        "._info": "StageInfo",
-        "._marks": "is_eof is_epoch_end",
+        "._info": "StageInfo is_eof is_epoch_end",
         "._observe._background": "BackgroundTask BackgroundTaskFactory create_task",
         "._observe._process_group": "ProcessGroupResourceUsage ProcessGroupStatsMonitor",
         "._observe._queues": "AsyncQueue QueuePerfStats StatsQueue",
@@ -27,13 +26,15 @@ __all__, _get, __dir__ = lazy_names(
         "._observe._task_hooks": "TaskHook TaskPerfStats TaskStatsHook",
         "._observe._verdict": "StageShares Verdict",
         "._pipeline": "Pipeline",
-        "._priority": (
+        "._priority._pools": (
             "PriorityExecutorEntrypoint PriorityInterpreterPoolExecutor PriorityProcessPoolExecutor "
             "PriorityThreadPoolExecutor"
         ),
-        "._profile": "ProfileHook ProfileResult ProfileResults ProfileStats profile_pipeline",
+        "._profile._results": "ProfileResult ProfileResults ProfileStats",
+        "._profile._run": "ProfileHook profile_pipeline",
         "._provenance._origin": "BatchOrigin",
-        "._quarantine": "FailureEvent QuarantinedItem read_quarantine",
+        "._quarantine._file": "QuarantinedItem read_quarantine",
+        "._quarantine._watching": "FailureEvent",
         "._remote._interpreters": "iterate_in_subinterpreter run_pipeline_in_subinterpreter",
         "._remote._iterate": "iterate_in_subprocess",
         "._remote._run_pipeline": "run_pipeline_in_subprocess",

@@ -20,13 +20,12 @@ from ._engine._graph import build_graph, run_in_background
 from ._engine._graph_builder import GraphOptions
 from ._engine._recorded import RecordedEngine
 from ._engine._stages._source import SourceNode
-from ._info import StageInfo
+from ._info import PIPELINE_IDS, StageInfo
 from ._observe._background import BackgroundTaskFactory
 from ._observe._snapshot import History, stats_of
 from ._observe._wiring import Wiring
 from ._options import BuildOptions, checked
 from ._pipeline import Pipeline
-from ._pipeline_ids import PIPELINE_IDS
 from ._resume._exactness import check_exact
 from ._seeding import check_known, check_seeded
 from .defs import PipelineConfig, Region
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from ._engine._remote_calls import IsolatedTask, IsolatedWorker
     from ._observe._queues import AsyncQueue
     from ._provenance._log import ProvenanceLog
-    from ._quarantine import FailureEvent
+    from ._quarantine._watching import FailureEvent
     from ._records import ItemReader, ItemWriter
     from .defs import SourceConfig
 
@@ -160,7 +159,9 @@ def _open_log(cfg: PipelineConfig[Any], engine: Engine, seed: int, path: str | P
 def _watch_failures(
     engine: Engine, on_failure: Callable[[FailureEvent], Any] | None, quarantine: str | PathLike[str] | None
 ) -> None:
-    from ._quarantine import FailureWatcher, QuarantineFile, size_of  # imported late: few pipelines need it
+    from ._quarantine._excluding import size_of  # imported late: few pipelines need these
+    from ._quarantine._file import QuarantineFile
+    from ._quarantine._watching import FailureWatcher
 
     file = None
     if quarantine is not None:
@@ -173,7 +174,7 @@ def _watch_failures(
 
 
 def _make_exclusion(quarantine: str | PathLike[str] | None, source: SourceConfig[Any]) -> Callable[[Any], bool]:
-    from ._quarantine import exclusion  # imported late: few pipelines need it
+    from ._quarantine._excluding import exclusion  # imported late: few pipelines need it
 
     return exclusion(source.exclude, source.exclude_keys, source.source, quarantine)
 

@@ -24,8 +24,8 @@ from spdl._processes._child import living_children
 from spdl._processes._elsewhere import ELSEWHERE
 from spdl._reports import describe_exception, log, shown
 
-from ._live import LIVE
 from ._observe._dump import dump_as_json, dump_as_text, text_of_dump
+from ._observer import LIVE
 from ._stalls import moment_of
 
 if TYPE_CHECKING:

@@ -1,11 +1,15 @@
-"""``Observer``: the statistics and the verdict of one pipeline, for its handle and for objects that outlive it."""
+"""``Observer``: the statistics and the verdict of one pipeline, for its handle and for objects that outlive it.
+
+``LIVE`` has the pipelines of this process, for exporters.
+"""
 
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from spdl._errors import PipelineStateError
 from spdl._failure_log import log_failed_item
@@ -106,3 +110,26 @@ def judged(stats: PipelineStats, user: User = "pipeline") -> Verdict:
     from ._observe._judging import judge  # imported late: most pipelines are not observed
 
     return judge(stats, user)
+
+
+class _LivePipelines:
+    """All ``Pipeline`` objects. Takes no lock: each access is one operation of a dictionary.
+
+    The type is ``Any`` because ``_pipeline`` imports this file.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[int, weakref.ref[Any]] = {}
+
+    def add(self, pipeline: Any) -> None:
+        key, found = id(pipeline), self._found
+        found[key] = weakref.ref(pipeline, lambda _: found.pop(key, None))
+
+    def started(self) -> list[Any]:
+        """Return the pipelines that were started in this process, oldest first; also those that have ended."""
+        held = [ref() for ref in self._found.copy().values()]
+        mine = [each for each in held if each is not None and each._was_started and not each._engine.is_forked]
+        return sorted(mine, key=lambda pipeline: pipeline._engine.pipeline_id)
+
+
+LIVE: Final = _LivePipelines()

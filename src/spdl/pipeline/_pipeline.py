@@ -20,11 +20,10 @@ from ._engine._counts import graph_of
 from ._engine._ending import DEFAULT_JOIN_TIMEOUT, abandon, describe_stuck
 from ._engine._engine import END, EPOCH, Engine
 from ._iterators import PipelineAsyncIterator, PipelineIterator, iterate_with_origins, keep_origins
-from ._live import LIVE
 from ._observe._document import graph_text
 from ._observe._snapshot import History
 from ._observe._stats import PipelineStats
-from ._observer import Observer
+from ._observer import LIVE, Observer
 from ._resizing import resize
 
 if TYPE_CHECKING:

@@ -11,9 +11,7 @@ __all__, __getattr__, __dir__ = lazy_names(
     {
         "._batching._cost_budget": "CostBudget",
         "._batching._length_buckets": "LengthBuckets",
-        "._batching._manual_clock": "ManualClock",
-        "._batching._max_wait": "MaxWait",
-        "._batching._pack_sequences": "PackSequences",
-        "._batching._packed_row": "PackedRow",
+        "._batching._max_wait": "ManualClock MaxWait",
+        "._batching._pack_sequences": "PackSequences PackedRow",
     },
 )

@@ -2,10 +2,10 @@
 
 from ._batching._cost_budget import CostBudget as CostBudget
 from ._batching._length_buckets import LengthBuckets as LengthBuckets
-from ._batching._manual_clock import ManualClock as ManualClock
+from ._batching._max_wait import ManualClock as ManualClock
 from ._batching._max_wait import MaxWait as MaxWait
+from ._batching._pack_sequences import PackedRow as PackedRow
 from ._batching._pack_sequences import PackSequences as PackSequences
-from ._batching._packed_row import PackedRow as PackedRow
 
 __all__ = [
     "CostBudget",

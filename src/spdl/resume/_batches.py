@@ -233,7 +233,7 @@ def replay(
         PipelineFailure: A stage failed as a whole.
     """
     from spdl.pipeline import PipelineBuilder  # imported late: not needed to save and load states
-    from spdl.pipeline._provenance._reading import read_batch
+    from spdl.pipeline._provenance._log import read_batch
     from spdl.pipeline._provenance._replay import replay_batch
 
     candidates = read_batch(log, operator.index(step))

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spdl.pipeline._priority import (
+from spdl.pipeline import (
     PriorityExecutorEntrypoint,
     PriorityProcessPoolExecutor,
     PriorityThreadPoolExecutor,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spdl._errors import UnsupportedPythonError
-from spdl.pipeline._priority import (
+from spdl.pipeline import (
     PriorityExecutorEntrypoint,
     PriorityInterpreterPoolExecutor,
     PriorityProcessPoolExecutor,
@@ -68,7 +68,7 @@ def test_in_another_process_entry_points_share_one_pool(method: str) -> None:
 
 def use_inherited(entry: PriorityExecutorEntrypoint, answer: Any) -> None:
     answer.send(entry.submit(double, 8).result())
-    entry._owner.shutdown()  # type: ignore[attr-defined]
+    entry._owner.shutdown()
     try:
         entry.submit(double, 8)
     except RuntimeError as exc:

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from spdl.pipeline import AsyncQueue, QueuePerfStats, StatsQueue, is_eof, is_epoch_end
-from spdl.pipeline._info import StageInfo
-from spdl.pipeline._marks import EOF, EPOCH_END
+from spdl.pipeline._info import EOF, EPOCH_END, StageInfo
 from spdl.pipeline._observe._queues import check_observer
 from spdl.pipeline._records import ChannelCounts
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spdl.pipeline import PipelineBuilder, PipelineError, WorkerError, run_pipeline_in_subprocess
-from spdl.pipeline._pipeline_ids import PIPELINE_IDS
+from spdl.pipeline._info import PIPELINE_IDS
 from spdl.pipeline._remote._run_pipeline_main import PipelineFactory, is_continuous, take_along
 from spdl.pipeline.defs import Merge, Pipe, PipelineConfig, SinkConfig, SourceConfig
 from tests.pipeline.remote import ops

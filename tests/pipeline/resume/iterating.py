@@ -23,7 +23,7 @@ __all__ = ["OnThread", "Prefetched"]
 class _Child:
     """What ``ResumableWorker`` needs of a child process."""
 
-    def __init__(self, config: Any, options: dict[str, Any]) -> None:
+    def __init__(self, config: Any, options: Any) -> None:
         self.link, end = link_pair(0)
         there = end.open()
 
@@ -49,7 +49,7 @@ class _Child:
 class OnThread:
     """Reads like a ``Pipeline``."""
 
-    def __init__(self, config: Any, options: dict[str, Any], buffer_size: int) -> None:
+    def __init__(self, config: Any, options: Any, buffer_size: int) -> None:
         self.child = _Child(config, options)
         self.items: Any = ResumableWorker(self.child, buffer_size, TIMEOUT)  # type: ignore[arg-type]
         self.items.wait_ready()

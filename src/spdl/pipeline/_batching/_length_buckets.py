@@ -10,9 +10,7 @@ from typing import Any, TypeVar
 
 from spdl.pipeline.defs import Outputs
 
-from ._amounts import Misfit, as_choice, as_limit, as_num_items, measure, short_repr
-from ._counting import CountingAggregator
-from ._open_batch import OpenBatch
+from ._counting import CountingAggregator, Misfit, OpenBatch, as_choice, as_limit, as_num_items, measure, short_repr
 
 T = TypeVar("T")
 

@@ -16,8 +16,7 @@ from typing import Any
 
 from spdl._numbers import as_interval
 from spdl._reports import log
-from spdl.pipeline._info import StageInfo
-from spdl.pipeline._marks import is_eof, is_epoch_end
+from spdl.pipeline._info import StageInfo, is_eof, is_epoch_end
 from spdl.pipeline._observe._percentiles import percentile_of_waits
 from spdl.pipeline._observe._reporting import report_around_stage, report_every
 from spdl.pipeline._observe._units import duration

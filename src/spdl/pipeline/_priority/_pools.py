@@ -1,21 +1,116 @@
-"""Priority pools of threads, processes and interpreters."""
+"""Priority pools of threads, processes and interpreters, their entry points, and the registry of pools.
 
+The registry has one pool per identity and process. This is necessarily process-wide: a pool that is unpickled twice, as
+part of two stages, must be one pool, and a pool inherited by ``fork`` has lost its threads. It holds pools weakly.
+"""
+
+import functools
 import os
 import sys
 import threading
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent import futures
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ParamSpec, Self, TypeVar
 
 from spdl._errors import UnsupportedPythonError
 from spdl._numbers import as_int
 from spdl.pipeline._cpus import usable_cpus
 from spdl.pipeline._priority._dispatcher import Dispatcher
-from spdl.pipeline._priority._entrypoint import PriorityExecutorEntrypoint
-from spdl.pipeline._priority._registry import register, restore
+
+P = ParamSpec("P")
+T = TypeVar("T")
+PoolT = TypeVar("PoolT", bound="_PriorityPool")
+
+
+class _Registry:
+    def __init__(self) -> None:
+        self.lock = threading.RLock()  # garbage collection while it is held may remove a pool
+        self.pools: weakref.WeakValueDictionary[str, _PriorityPool] = weakref.WeakValueDictionary()
+
+    def after_fork(self) -> None:
+        self.lock = threading.RLock()  # the inherited lock may be held by a thread that does not exist here
+        for pool in list(self.pools.values()):
+            pool.forget_parent()
+
+
+_REGISTRY = _Registry()
+
+
+def register(identity: str, pool: "_PriorityPool") -> None:
+    """Register a new pool under its identity."""
+    _watch_forks()
+    with _REGISTRY.lock:
+        _REGISTRY.pools[identity] = pool
+
+
+def restore(identity: str, cls: type[PoolT], make: Callable[[], PoolT]) -> PoolT:
+    """Return the pool with this identity; make it if this process has none."""
+    with _REGISTRY.lock:
+        pool = _REGISTRY.pools.get(identity)
+        if isinstance(pool, cls):
+            return pool
+        made = make()
+        register(identity, made)
+        return made
+
+
+@functools.cache
+def _watch_forks() -> None:
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_REGISTRY.after_fork)
+
+
+class PriorityExecutorEntrypoint(Executor):
+    """An executor for one stage. Its calls compete by priority with those of the pool's other entry points.
+
+    Made by ``get_executor`` of a priority pool. Keeps the pool alive. Pickles: in another process, all entry points of
+    one pool are restored as entry points of one pool there.
+
+    Args:
+        owner: Pool that runs the calls.
+        priority: Priority of the calls. Higher runs first; equal priorities run in order of arrival.
+    """
+
+    def __init__(self, owner: "_PriorityPool", priority: int) -> None:
+        self._owner = owner
+        self._priority = priority
+
+    @property
+    def priority(self) -> int:
+        """Priority of the calls; higher runs first."""
+        return self._priority
+
+    @property
+    def is_process_pool(self) -> bool:
+        """Whether calls run in other processes, so that functions, arguments and results must pickle."""
+        return self._owner.is_process_pool
+
+    @property
+    def is_interpreter_pool(self) -> bool:
+        """Whether calls run in other interpreters of this process, so that the same must pickle."""
+        return self._owner.is_interpreter_pool
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Queue a call with the priority of this entry point.
+
+        Raises:
+            RuntimeError: The pool has been shut down.
+            concurrent.futures.BrokenExecutor: The workers of the pool died or could not be initialized.
+        """
+        return self._owner.submit_with_priority(self._priority, fn, args, kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Do nothing: the pool is shared, and its owner shuts it down."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self._owner, self._priority))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} priority={self._priority} of {self._owner!r}>"
 
 
 class _PriorityPool(ABC):

@@ -1,16 +1,20 @@
-"""``profile_pipeline``: runs each stage alone, on the outputs of the stage before it."""
+"""``profile_pipeline``: runs each stage alone, at several concurrencies, on the outputs of the stage before it.
+
+In diagnostic mode, the first read of a pipeline profiles its stages and ends the program.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import islice
 from time import perf_counter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from spdl._errors import PipelineError
 from spdl._numbers import as_int
@@ -36,8 +40,14 @@ from spdl.pipeline.defs import (
     split_regions,
 )
 
-from ._hook import ProfileHook
 from ._results import ProfileResult, ProfileResults, ProfileStats, rate
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine._engine import Engine
+    from spdl.pipeline.defs import PipelineConfig
+
+    from ._results import ProfileResult
+
 
 _LOG = logging.getLogger("spdl.pipeline")
 
@@ -49,6 +59,41 @@ _PROGRESS_INTERVAL: Final = 10.0
 _SHUFFLE_SEED: Final = 0
 
 Callback = Callable[[ProfileResult], Any]
+U = TypeVar("U")
+
+
+class ProfileHook(ABC):
+    """Code that runs around a profile and around each of its runs, for example another profiler.
+
+    .. code-block:: python
+
+        import cProfile
+        from contextlib import contextmanager
+
+        class CProfileHook(ProfileHook):
+            @contextmanager
+            def stage_profile_hook(self, stage, concurrency):
+                with cProfile.Profile() as profile:
+                    yield
+                profile.dump_stats(f"{stage}-{concurrency}.prof")
+
+            @contextmanager
+            def pipeline_profile_hook(self):
+                yield
+    """
+
+    @abstractmethod
+    def stage_profile_hook(self, stage: str, concurrency: int) -> AbstractContextManager[Any]:
+        """Return a context manager around one run of one stage: five for a pipe, one for other stages.
+
+        Args:
+            stage: Name of the stage.
+            concurrency: Maximum number of calls in flight in this run.
+        """
+
+    @abstractmethod
+    def pipeline_profile_hook(self) -> AbstractContextManager[Any]:
+        """Return a context manager around the whole profile."""
 
 
 def profile_pipeline(
@@ -314,3 +359,32 @@ def _checked(manager: Any, name: str) -> AbstractContextManager[Any]:
             f"got {shown(manager)}"
         )
     return manager  # type: ignore[no-any-return]
+
+
+def diagnosed(pipeline: Pipeline[U], cfg: PipelineConfig[U]) -> Pipeline[U]:
+    """Return a pipeline that profiles itself when it is read. ``pipeline`` has not been started."""
+    return _DiagnosticPipeline(pipeline._engine, pipeline._description, cfg)
+
+
+class _DiagnosticPipeline(Pipeline[U]):
+    """A pipeline whose first read profiles the stages. It never starts its engine."""
+
+    def __init__(self, engine: Engine, description: str, cfg: PipelineConfig[U]) -> None:
+        super().__init__(engine, description)
+        self._cfg = cfg
+        self._num_inputs = _config.diagnostic_mode_num_sources()
+
+    def start(self, *, timeout: float | None = None, **kwargs: Any) -> None:
+        """Do nothing: the first read profiles the stages."""
+
+    def _begin(self) -> None:
+        self._check_process()
+        profile_pipeline(self._cfg, self._num_inputs, callback=_show)
+        raise SystemExit(0)
+
+
+def _show(result: ProfileResult) -> None:
+    print(f"{result}\n", flush=True)
+    callback = _config.get_default_profile_callback()
+    if callback is not None:
+        callback(result)

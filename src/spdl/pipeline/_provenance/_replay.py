@@ -19,7 +19,7 @@ from spdl.pipeline._engine._origin import path_of
 from spdl.pipeline._engine._passes import rank_and_world
 from spdl.pipeline._engine._source_state import has_state
 from spdl.pipeline._engine._stages._source import SourceNode
-from spdl.pipeline._resume._sources import kind_of
+from spdl.pipeline._resume._fingerprint import kind_of
 from spdl.pipeline._seeding import first_mixing
 from spdl.pipeline.defs import (
     AggregateConfig,
@@ -38,8 +38,7 @@ from spdl.pipeline.defs import (
 from spdl.resume._document import describe_difference
 from spdl.resume._values import ResumeError
 
-from ._log import fingerprint_for_log
-from ._reading import LoggedBatch
+from ._log import LoggedBatch, fingerprint_for_log
 
 if TYPE_CHECKING:
     from spdl._random import ItemPlace

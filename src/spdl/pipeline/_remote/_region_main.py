@@ -29,7 +29,7 @@ from spdl.pipeline._engine._region._reader import RegionReader
 from spdl.pipeline._engine._region._stage import MAX_TRANSFERS
 from spdl.pipeline._engine._region._workers import Event, Failed, Ready, Report, Then, Told, Unreadable
 from spdl.pipeline._engine._thread import EngineThread
-from spdl.pipeline._pipeline_ids import PIPELINE_IDS
+from spdl.pipeline._info import PIPELINE_IDS
 from spdl.pipeline.defs import PipelineConfig, SinkConfig, SourceConfig
 
 if TYPE_CHECKING:

@@ -22,9 +22,8 @@ from spdl._processes._transport._connecting import LinkEnd, link_ends
 from spdl._processes._transport._frame import Frame
 from spdl.pipeline._cpus import usable_cpus
 from spdl.pipeline._engine._region._workers import Died, Event, Failed, RegionWorkers, Then
-from spdl.pipeline._info import StageInfo
+from spdl.pipeline._info import PIPELINE_IDS, StageInfo
 from spdl.pipeline._options import BuildOptions, for_regions
-from spdl.pipeline._pipeline_ids import PIPELINE_IDS
 from spdl.pipeline.defs import (
     ExecutorConfig,
     MergeConfig,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from spdl._errors import PipelineError, PipelineFailure
 from spdl._reports import cause_of, name_of, notes_of, text_of
+from spdl.pipeline._info import PIPELINE_IDS
 from spdl.pipeline._options import OPTIONS
-from spdl.pipeline._pipeline_ids import PIPELINE_IDS
 from spdl.pipeline.defs import MergeConfig, PipelineConfig, SinkConfig, SourceConfig
 
 from ._moved_pool import make_thread_pools, release_executors

@@ -16,8 +16,7 @@ from spdl.resume._document import decode, describe_difference, encode
 from spdl.resume._ranges import RangeChain, Ranges, numbers_to_json
 from spdl.resume._values import ResumeError
 
-from ._fingerprint import fingerprint_of
-from ._sources import SourceFacts, prepare_source
+from ._fingerprint import SourceFacts, fingerprint_of, prepare_source
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._engine import Engine

@@ -10,11 +10,8 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 from spdl._errors import InvalidOpError
 from spdl._numbers import as_int, as_timeout
 
-from ._arguments import check_max_failures
-from ._on_error import OnError, check_on_error
-from ._rate import MaxFailures
+from ._failures import MaxFailures, OnError, Retry, as_retry, check_max_failures, check_on_error
 from ._repr import describe_callable, describe_object, layers_of
-from ._retry import Retry, as_retry
 from ._stage import ChangeExecutor, PathStage
 
 T = TypeVar("T")

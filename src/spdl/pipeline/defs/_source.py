@@ -1,4 +1,4 @@
-"""The source of a pipeline's items."""
+"""The ends of a pipeline: the source of its items, and the sink from which outputs are read."""
 
 import itertools
 import sys
@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from spdl._numbers import as_positive_int
+from spdl._numbers import as_int, as_positive_int
 
 from ._repr import describe_object, describe_source
 
 T = TypeVar("T")
+U = TypeVar("U")
+
 
 #: The key of an item: an item that is a number, a text or a path.
 _Key: TypeAlias = int | str | PathLike[str]
@@ -103,3 +105,26 @@ class SourceConfig(Generic[T]):
         keys = "" if self.exclude_keys is None else f", exclude_keys={describe_object(self.exclude_keys)}"
         epochs = "" if self.epochs is None else f", epochs={self.epochs}"
         return f"SourceConfig(source={describe_source(self.source)}{continuous}{exclude}{keys}{epochs})"
+
+
+@dataclass(frozen=True)
+class SinkConfig(Generic[U]):
+    """The sink of a pipeline.
+
+    Args:
+        buffer_size: Maximum number of buffered outputs.
+
+    Raises:
+        ValueError: ``buffer_size`` is not an int, or less than 1.
+    """
+
+    buffer_size: int
+
+    def __post_init__(self) -> None:
+        try:
+            size = as_int("buffer_size", self.buffer_size)
+        except TypeError as exc:
+            raise ValueError(str(exc)) from None
+        if size < 1:
+            raise ValueError(f"buffer_size must be >= 1, got {size}")
+        object.__setattr__(self, "buffer_size", size)

@@ -14,7 +14,7 @@ from spdl._errors import PipelineError
 from spdl.pipeline._engine._channel import MARK, Channel, Entry
 from spdl.pipeline._engine._core import Node
 from spdl.pipeline._engine._failures import as_stage_failure
-from spdl.pipeline._marks import EOF, EPOCH_END
+from spdl.pipeline._info import EOF, EPOCH_END
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._core import Core

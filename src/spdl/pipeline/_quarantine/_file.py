@@ -1,8 +1,4 @@
-"""``QuarantineFile``: appends a line for each failed item.
-
-A line is one JSON object; several processes may append to one file. The file is opened again at the first failure, so a
-pipeline without failures holds no descriptor. It is closed when the pipeline has ended.
-"""
+"""The quarantine file: what is written for each failed item, and read again."""
 
 from __future__ import annotations
 
@@ -11,7 +7,8 @@ import logging
 import os
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from spdl._errors import RemoteOpError, WorkerError
 from spdl._reports import cause_of, log, name_of, text_of
@@ -21,11 +18,82 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
-    from ._event import FailureEvent
-
-VERSION: Final = 1
+    from ._watching import FailureEvent
 
 _LOG = logging.getLogger("spdl.pipeline")
+
+VERSION: Final = 1
+Key: TypeAlias = "int | str | None"
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinedItem:
+    """A line of a quarantine file.
+
+    Attributes:
+        keys: Items that the source gave: one, or all items of a batch that failed as a whole. ``None`` for an item that
+            is neither a number, a text nor a path.
+        stage: Name of the stage.
+        error: Name of the class of the exception.
+        message: Its text.
+        line: The line as it is in the file.
+        size: If the keys are indices, the number of items that the source had; ``None``: not known.
+    """
+
+    keys: tuple[Key, ...]
+    stage: str
+    error: str
+    message: str
+    line: str
+    size: int | None = None
+
+    @property
+    def key(self) -> Key:
+        """The key of a single item. ``None``: the item has no key, or a whole batch failed."""
+        return self.keys[0] if len(self.keys) == 1 else None
+
+
+def read_quarantine(path: str | os.PathLike[str]) -> list[QuarantinedItem]:
+    """Return the lines of a file. Damaged lines are skipped, with one warning.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    found: list[QuarantinedItem] = []
+    num_damaged = 0
+    with open(path, encoding="utf-8", errors="replace") as file:
+        for line in file:
+            if not line.strip():
+                continue
+            item = _item_of(line)
+            if item is None:
+                num_damaged += 1
+            else:
+                found.append(item)
+    if num_damaged:
+        text = "skipped %d lines of %s that are damaged or not from a quarantine file"
+        log(_LOG, logging.WARNING, text, num_damaged, os.fspath(path))
+    return found
+
+
+def _item_of(line: str) -> QuarantinedItem | None:
+    try:
+        values: Any = json.loads(line)
+        if values["v"] != VERSION:
+            return None
+        keys = values["key"]
+        keys = tuple(keys) if isinstance(keys, list) else (keys,)
+        if not all(key is None or type(key) in (int, str) for key in keys):
+            return None
+        stage, error, message = values["stage"], values["error"], values["message"]
+        size = values.get("size")
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    if not all(isinstance(each, str) for each in (stage, error, message)):
+        return None
+    return QuarantinedItem(keys, stage, error, message, line.rstrip("\n"), size if type(size) is int else None)
+
+
 #: Quotes text as ASCII JSON, including the surrogates in paths that are not valid text.
 _quoted: Final = json.encoder.encode_basestring_ascii
 #: Longer messages, and stacks from other processes, are cut. The numbers of frames: the outermost and the innermost.

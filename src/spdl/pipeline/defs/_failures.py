@@ -1,14 +1,125 @@
-"""``Retry``: when to retry a call that raised."""
+"""Failures: how many may happen, what happens to the item, and when to try again."""
 
 import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
+from fractions import Fraction
+from numbers import Rational
+from typing import Any, Literal, TypeAlias
 
 from spdl._numbers import as_finite, as_int, as_timeout
 
 from ._repr import describe_callable
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Rate:
+    """A failure limit over a window: the share of the newest ``per`` calls of a stage that may fail.
+
+    A share of all calls, such as ``Fraction(1, 100)``, hardly changes when a source goes bad after a million good
+    items. A rate does: ``Rate(1/100, per=1000)`` stops the stage when more than 10 of its newest 1000 calls have
+    failed, at any point of the run. In ``build(max_failures=...)`` each stage has its own window.
+
+    .. code-block:: python
+
+        builder.build(max_failures=Rate(1 / 100, per=1000))
+
+    Args:
+        share: Share of the calls in the window that may fail, in (0, 1]. With 1, the stage never stops.
+        per: Number of calls in the window, >= 1.
+
+    Raises:
+        ValueError: ``share`` or ``per`` is out of range.
+        TypeError: ``share`` is not a number, or ``per`` is not an int.
+    """
+
+    share: float | Fraction
+    per: int = 1000
+
+    def __post_init__(self) -> None:
+        share = self.share if isinstance(self.share, Rational) else as_finite("share", self.share)
+        if isinstance(self.share, bool) or not 0 < share <= 1:
+            raise ValueError(f"share of a Rate must be in range (0, 1], got {self.share!r}")
+        if (per := as_int("per", self.per)) < 1:
+            raise ValueError(f"per of a Rate must be >= 1, got {per}")
+        object.__setattr__(self, "per", per)
+
+    @property
+    def most(self) -> int:
+        """How many calls in a window may fail."""
+        # Floats such as 1/100 are not exact: without the 1e-9, the result could be one too low.
+        return int(self.share * self.per + 1e-9)
+
+    def __repr__(self) -> str:
+        return f"Rate({self.share}, per={self.per})"
+
+    def __str__(self) -> str:
+        return f"{float(self.share):.2%} of the newest {self.per} calls"
+
+
+#: A number of failures, the share of all calls that may fail, or the share of the newest calls that may fail.
+MaxFailures = int | Fraction | Rate
+
+
+def check_max_failures(value: object) -> MaxFailures:
+    """Return ``value`` as a failure limit. Checks only the type.
+
+    Raises:
+        TypeError: ``value`` is neither an ``int``, a :class:`~fractions.Fraction`, nor a :class:`Rate`.
+    """
+    if isinstance(value, Fraction | Rate):
+        return value
+    try:
+        return as_int("max_failures", value)
+    except TypeError:
+        raise TypeError(
+            "max_failures must be an int (a number of failures), a fractions.Fraction (the share of calls that may "
+            "fail, such as Fraction(1, 10)), or a spdl.pipeline.Rate (the share of the newest calls, such as "
+            f"Rate(1/100, per=1000)), got {value!r} of type {type(value).__qualname__}"
+        ) from None
+
+
+def validate_max_failures(value: object, where: str = "") -> MaxFailures:
+    """Return ``value`` as a failure limit, checking type and range.
+
+    Args:
+        value: Value to check.
+        where: Owner of the limit, for the message: ``"stage 'decode'"``.
+
+    Raises:
+        TypeError: ``value`` is neither an ``int``, a :class:`~fractions.Fraction`, nor a :class:`Rate`.
+        ValueError: ``value`` is a fraction outside (0, 1].
+    """
+    limit = check_max_failures(value)
+    if isinstance(limit, Fraction) and not 0 < limit <= 1:
+        of = f" of {where}" if where else ""
+        raise ValueError(f"max_failures{of}, when a Fraction, must be in range (0, 1], got {limit}")
+    return limit
+
+
+#: Drop the item, fail the pipeline, or call a function that returns a substitute for the output.
+OnError: TypeAlias = Literal["skip", "raise"] | Callable[[Any, Exception], Any]
+
+
+def check_on_error(value: Any, kind_of: Callable[[Any], str]) -> OnError:
+    """Return ``value`` if ``on_error`` accepts it.
+
+    Raises:
+        TypeError: ``value`` is neither a ``str`` nor callable.
+        ValueError: ``value`` is another ``str`` than ``"skip"`` and ``"raise"``, or an async or a generator function.
+    """
+    accepted = "on_error must be 'skip', 'raise', or a function (item, error) -> substitute"
+    if isinstance(value, str):
+        if value not in ("skip", "raise"):
+            raise ValueError(f"{accepted}, got {value!r}")
+        return value  # type: ignore[return-value] # one of the two
+    if not callable(value):
+        raise TypeError(f"{accepted}, got {value!r} of type {type(value).__qualname__}")
+    if (kind := kind_of(value)) != "sync":
+        what = {"async": "an async function", "generator": "a generator function"}.get(kind, "an async generator")
+        raise ValueError(f"{accepted}, got {what}: {describe_callable(value)}")
+    return value  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
