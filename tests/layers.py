@@ -35,7 +35,7 @@ C = "spdl._processes"
 IO = "spdl.io"
 R = "spdl.resume"
 # What those who have a state share with those who keep it.
-RESUME = (f"{R}._values", f"{R}._document", f"{R}._ranges")
+RESUME = (f"{R}._values", f"{R}._document", f"{R}._ranges", f"{R}._files")
 TORCH = "spdl.dataloader._torch"
 LOADER_PARTS = "_arguments", "_iteration", "_losses", "_signatures"
 TORCH_NEEDS = (
@@ -44,6 +44,7 @@ TORCH_NEEDS = (
     f"{TORCH}._arguments",
     f"{TORCH}._fetching",
     f"{TORCH}.resuming",
+    f"{R}._values",
 )
 IO_WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_trace", "_source", "_native"))
 # Open to all: `spdl` itself (the version), how anybody reports and logs failures, what a whole number and a duration
@@ -241,7 +242,7 @@ RULES = [
     Rule("spdl.dataloader._holding"),
     Rule("spdl.dataloader._iteration", allows=(P, f"{R}._document", "spdl.dataloader._holding")),
     Rule("spdl.dataloader._device", allows=(IO, "spdl.dataloader._holding")),
-    Rule("spdl.dataloader._pytorch", allows=(TORCH, P, f"{R}._document")),
+    Rule("spdl.dataloader._pytorch", allows=(TORCH, P, *RESUME)),
     Rule(TORCH),
     Rule(f"{TORCH}.resuming", allows=(f"{TORCH}._fetching", *RESUME, f"{R}._elastic")),
     Rule(f"{TORCH}._pinning"),

@@ -15,6 +15,7 @@ from spdl._numbers import as_timeout
 from spdl.pipeline import PipelineStats, Verdict
 from spdl.pipeline._observer import Observer, judged
 from spdl.resume._document import KEY
+from spdl.resume._values import is_stateful
 
 from ._torch._arguments import (
     Arguments,
@@ -31,7 +32,7 @@ from ._torch._epoch import Epoch, EpochCounts, empty_stats
 from ._torch._fetching import DrawnSeed
 from ._torch._inline import make_run
 from ._torch._warnings import longer_than_reported, warn_of_bound, warn_of_discarding, warn_of_workers
-from ._torch.resuming._progress import Progress, is_stateful
+from ._torch.resuming._progress import Progress
 
 if TYPE_CHECKING:
     import torch

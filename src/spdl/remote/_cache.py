@@ -134,7 +134,7 @@ class DiskCache:
         view = memoryview(data).cast("B")
         block_size = self._block_size or max(version.size, 1)
         if start > 0 and self._find(store, version.path) is None:  # the first block would tell the version
-            self._remember_head(store, version)
+            self._remember_listing(store, f"{version.path}\0", [version])
         try:
             for first in range(0, max(len(view), 1), block_size):
                 part = view[first : first + block_size]
@@ -242,9 +242,6 @@ class DiskCache:
     def _recall_head(self, store: str, path: str) -> ObjectInfo | None:
         found = self._recall_listing(store, f"{path}\0")
         return found[0] if found else None
-
-    def _remember_head(self, store: str, info: ObjectInfo) -> None:
-        self._remember_listing(store, f"{info.path}\0", [info])
 
     def _note_written(self, store: str, info: ObjectInfo, data: "Buffer") -> None:
         """Keep an object that was written, also in the lists that are kept."""

@@ -76,17 +76,11 @@ class NotModified(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The answer to a request for bytes.
+    """The answer to a request for bytes."""
 
-    Attributes:
-        data: The complete bytes. ``None``: the object is larger than one request may return.
-        size: Number of bytes of the whole object.
-        etag: Version of the object. ``None``: the store has none.
-    """
-
-    data: "Buffer | None"
-    size: int
-    etag: str | None
+    data: "Buffer | None"  #: the complete bytes; ``None``: the object is larger than one request may return
+    size: int  #: of the whole object
+    etag: str | None  #: its version; ``None``: the store has none
 
     @property
     def range_data(self) -> "Buffer":

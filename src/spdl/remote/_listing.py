@@ -42,10 +42,7 @@ def ask_for_names(
     """The objects below a folder whose keys obstore can request. The others are counted in a warning.
 
     Args:
-        library: obstore.
-        store: A store of the bucket.
         folder: Prefix of the keys, without its last slash.
-        options: Those of the store.
         read: Function from a URL to the bytes of the answer.
         url: Name of the store in messages.
     """

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -125,29 +126,21 @@ class ObstoreClient(Client):
         options: dict[str, Any] = {"range": {"offset": start}} if start else {}
         if etag is not None and not etag.startswith("W/"):
             options["if_match"] = etag
-        try:
+        with self._translating("read", path, etag):
             result = self._library.get(*self._at(path, -seconds), options=options or None)
             meta = result.meta
             if etag is not None and meta["e_tag"] not in (None, etag):
                 raise is_changed(self._name(path), meta["e_tag"], etag)
-        except BaseException as exc:  # noqa: BLE001  # see fetch
-            raise self._translated(exc, "read", path, etag) from self._cause(exc, path)
         return meta["size"], meta["e_tag"], self._chunks(result, path)
 
     def _chunks(self, result: Any, path: str) -> Iterator[memoryview]:
-        try:
+        with self._translating("read", path):
             for chunk in result.stream(min_chunk_size=_CHUNK):
                 yield memoryview(chunk)
-        except GeneratorExit:
-            raise
-        except BaseException as exc:  # noqa: BLE001  # see fetch
-            raise self._translated(exc, "read", path) from self._cause(exc, path)
 
     def head(self, path: str, *, seconds: float) -> ObjectInfo:
-        try:
+        with self._translating("look at", path):
             meta = self._library.head(*self._at(path, seconds))
-        except BaseException as exc:  # noqa: BLE001  # see fetch
-            raise self._translated(exc, "look at", path) from self._cause(exc, path)
         return ObjectInfo(path, meta["size"], meta["e_tag"])
 
     def list(self, prefix: str, *, seconds: float) -> Iterator[ObjectInfo]:
@@ -168,10 +161,8 @@ class ObstoreClient(Client):
             yield info if start == 0 else ObjectInfo(info.path[start:], info.size, info.etag)
 
     def put(self, path: str, data: "Buffer", *, seconds: float) -> str | None:
-        try:
+        with self._translating("write", path):
             result = self._library.put(*self._at(path, seconds), data)
-        except BaseException as exc:  # noqa: BLE001  # see fetch
-            raise self._translated(exc, "write", path) from self._cause(exc, path)
         etag: str | None = result["e_tag"]
         return etag
 
@@ -300,17 +291,24 @@ class ObstoreClient(Client):
             if self._is_web:
                 url = self._exact.get(path) or url_of(self._url, path)
             else:
-                url = self._library.sign(*self._signed(path))
+                url = self._library.sign(self._store_for(8.0), "HEAD", self._prefix + path, timedelta(minutes=1))
             return ask_retry_after(url)
         except BaseException as exc:  # noqa: BLE001  # see fetch
             raise_unless_failure(exc)
             return None
 
-    def _signed(self, path: str) -> tuple[Any, str, str, timedelta]:
-        return self._store_for(8.0), "HEAD", self._prefix + path, timedelta(minutes=1)
-
     def _incomplete(self, path: str, found: int, expected: int) -> RemoteUnavailableError:
         return RemoteUnavailableError._at("read", self._name(path), f"{found} bytes came instead of {expected}")
+
+    @contextmanager
+    def _translating(self, action: str, path: str, etag: str | None = None) -> Iterator[None]:
+        """Raise errors of the block as ours. The reads that are made most often do it themselves, which costs less."""
+        try:
+            yield
+        except (GeneratorExit, RemoteError):
+            raise
+        except BaseException as exc:  # noqa: BLE001  # see fetch
+            raise self._translated(exc, action, path, etag) from self._cause(exc, path)
 
     def _cause(self, exc: BaseException, path: str) -> BaseException | None:
         """What an error is raised from: nothing, if its text would have a signed URL."""

@@ -51,7 +51,6 @@ def decode(state: object, what: str) -> dict[str, Any]:
     """Check a state and return its document.
 
     Args:
-        state: The user's state: a dictionary as returned by :func:`encode`.
         what: What it will be used for, for messages: ``"the pipeline"``, ``"rank 3"``.
 
     Raises:
@@ -125,7 +124,9 @@ def _check_document(document: Any, what: str) -> None:
     elif document["kind"] == "loader" and "sources" in document:
         _check_loader(document, check, "")
     elif document["kind"] == "gathered":
-        check.key(document, "states", "", _is_filled_list, "a list of documents, one per rank")
+        check.key(
+            document, "states", "", lambda found: _is_list(found) and found != [], "a list of documents, one per rank"
+        )
         for rank, each in enumerate(document["states"]):
             where = f"states[{rank}]."
             check.that(isinstance(each, dict), where[:-1], "a JSON object", each)
@@ -173,7 +174,7 @@ def _check_loader(document: dict[str, Any], check: _Check, where: str) -> None:
 def _check_source(source: Any, check: _Check, where: str) -> None:
     check.that(isinstance(source, dict), where[:-1], "a JSON object", source)
     check.key(source, "kind", where, lambda kind: kind in _SOURCE_KINDS, f"one of {', '.join(_SOURCE_KINDS)}")
-    check.key(source, "world", where, _is_positive, "an integer >= 1")
+    check.key(source, "world", where, lambda world: _is_count(world) and world != 0, "an integer >= 1")
     world = source["world"]
     check.key(source, "rank", where, lambda rank: _is_count(rank) and rank < world, f"an integer in [0, {world})")
     check.key(source, "length", where, lambda length: length is None or _is_count(length), "an integer >= 0, or null")
@@ -257,10 +258,6 @@ def _is_count(value: object) -> bool:
     return _is_integer(value) and value >= 0  # type: ignore[operator]  # an integer, as just checked
 
 
-def _is_positive(value: object) -> bool:
-    return _is_count(value) and value != 0
-
-
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
@@ -271,7 +268,3 @@ def _is_bool(value: object) -> bool:
 
 def _is_list(value: object) -> bool:
     return isinstance(value, list)
-
-
-def _is_filled_list(value: object) -> bool:
-    return isinstance(value, list) and bool(value)

@@ -192,10 +192,10 @@ def _one_per_rank(documents: Sequence[Document]) -> list[Document]:
                 + (f": {difference}" if difference else "")
             )
         _check_worlds(document, documents[0], number)
-    world = _world_of(documents[0])
+    world = max((source["world"] for source in documents[0]["sources"]), default=1)
     by_rank: dict[int, Document] = {}
     for number, document in enumerate(documents):
-        rank = _rank_of(document)
+        rank = max((source["rank"] for source in document["sources"]), default=0)
         if rank not in by_rank:
             by_rank[rank] = document
         elif _what_is_left(document) != _what_is_left(by_rank[rank]):
@@ -235,14 +235,6 @@ def _check_worlds(document: Document, first: Document, number: int) -> None:
             f"cannot gather states: the sources of number {number} have different ranks and worlds: "
             + ", ".join(f"rank {rank} of {world}" for rank, world in sorted(ranks))
         )
-
-
-def _world_of(document: Document) -> int:
-    return max((source["world"] for source in document["sources"]), default=1)
-
-
-def _rank_of(document: Document) -> int:
-    return max((source["rank"] for source in document["sources"]), default=0)
 
 
 def _what_is_left(document: Document) -> object:
@@ -477,14 +469,11 @@ def _collect(state: Mapping[str, Any], group: Any) -> list[Any]:
     # A rank that raised before the collective call would leave the others waiting. So states are checked after it, on
     # all ranks.
     collected: list[Any] = [None] * distributed.get_world_size(group)
-    distributed.all_gather_object(collected, _as_sent(state), group=group)
-    return collected
-
-
-def _as_sent(state: Mapping[str, Any]) -> dict[str, Any]:
-    """The state in a form that can always be pickled."""
-    return {
+    # In a form that can always be pickled.
+    sent = {
         key: value if isinstance(value, str | int | float | bool | None) else repr(type(value))
         for key, value in state.items()
         if isinstance(key, str)
     }
+    distributed.all_gather_object(collected, sent, group=group)
+    return collected

@@ -62,7 +62,7 @@ def save(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
         ) from exc
     body = text.encode("ascii")
     header = {"crc32": f"{zlib.crc32(body):08x}", "format": _FORMAT, "length": len(body), "version": _VERSION}
-    _replace(os.path.realpath(os.fspath(path)), json.dumps(header).encode("ascii") + b"\n" + body + b"\n")
+    replace_file(os.path.realpath(os.fspath(path)), json.dumps(header).encode("ascii") + b"\n" + body + b"\n")
 
 
 def load(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -158,7 +158,12 @@ def _is_start_of_header(line: bytes) -> bool:
     return line.startswith(start) or start.startswith(line)
 
 
-def _replace(path: str, content: bytes) -> None:
+def replace_file(path: str, content: bytes | memoryview[int]) -> None:
+    """Write a file so that a crash at any moment leaves either the old one or the new one. No temporary file remains.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.{os.urandom(8).hex()}.tmp")
     # As open() creates files: the umask decides who may read it.
@@ -185,7 +190,7 @@ def _keep_mode(descriptor: int, path: str) -> None:
     os.fchmod(descriptor, mode)
 
 
-def _write(descriptor: int, content: bytes) -> None:
+def _write(descriptor: int, content: bytes | memoryview[int]) -> None:
     view = memoryview(content)
     while view:
         view = view[os.write(descriptor, view) :]

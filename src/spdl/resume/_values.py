@@ -19,6 +19,11 @@ class ResumeError(ValueError):
     """
 
 
+def is_stateful(what: object) -> bool:
+    """Whether an object can save its position and resume from it: ``state_dict()`` and ``load_state_dict(state)``."""
+    return callable(getattr(what, "state_dict", None)) and callable(getattr(what, "load_state_dict", None))
+
+
 def pack(value: Any) -> dict[str, Any]:
     """A copy: ``{"state": value}``, or ``{"pickled": text}`` if JSON would change the value: tuples, tensors, NaN.
 
@@ -42,13 +47,9 @@ def pack(value: Any) -> dict[str, Any]:
 
 
 def unpack(packed: Any, what: str) -> Any:
-    """The value that :func:`pack` was given.
+    """The value that :func:`pack` was given. ``what`` is the owner of the state, for messages.
 
     Unpickling runs code: load only states that you trust, as with ``torch.load``.
-
-    Args:
-        packed: Part of a document.
-        what: The owner of the state, for messages.
 
     Raises:
         ResumeError: It is not a packed value, or it cannot be unpickled.

@@ -41,6 +41,11 @@ def expand_braces(pattern: str) -> list[str]:
     return ["".join(chosen) for chosen in product(*parts)]
 
 
+def braced(name: str | os.PathLike[str]) -> list[str]:
+    """The names that a name with braces stands for; a path object is never expanded."""
+    return [os.fspath(name)] if isinstance(name, os.PathLike) else expand_braces(name)
+
+
 def _choices(whole: str, inside: str) -> Iterator[str]:
     counted = _RANGE.fullmatch(inside)
     if counted is None:
@@ -228,12 +233,11 @@ def expand_shard(given: str | os.PathLike[str]) -> list[tuple[str, Address]]:
                 paths.append(each)
             else:
                 store = store_at(root)
-                paths += sorted(info.path for info in store.list(each)) or _refuse(each, store)
+                found = sorted(info.path for info in store.list(each))
+                if not found:
+                    raise _not_found(each, store)
+                paths += found
     return [(url_of(root, each), Address(root, each, None, True)) for each in paths]
-
-
-def _refuse(name: str, store: RangeStore) -> list[str]:
-    raise _not_found(name, store)
 
 
 def _inside(path: str, in_folder: Sequence[str]) -> list[str]:
@@ -307,16 +311,12 @@ def _literal_folder(store: RangeStore, name: str) -> str:
 
 def _listed_in(store: RangeStore, folder: str, patterns: Sequence[str]) -> list[StoredFile]:
     found: list[StoredFile] = []
-    for each in _expanded(patterns):
+    for each in (each for pattern in patterns for each in expand_braces(pattern)):
         matching = sorted(map(as_stored, store.list(glob.escape(folder) + each)))
         if not matching:
             raise _not_found(folder + each, store)
         found += matching
     return found
-
-
-def _expanded(patterns: Sequence[str]) -> Iterator[str]:
-    return (each for pattern in patterns for each in expand_braces(pattern))
 
 
 def _not_found(name: str, store: RangeStore) -> FileNotFoundError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from spdl._numbers import as_int
 from spdl.source._sampler import StreamShare
 from spdl.source._states import make_state, read_count, read_integers, read_state
 
@@ -71,11 +70,6 @@ class HuggingFaceStream(StreamShare):
         """The dataset, as given."""
         return self._dataset
 
-    @property
-    def epoch(self) -> int:
-        """The epoch of the iterations that begin now."""
-        return self._epoch
-
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch of the iterations that begin from now on, also in the dataset.
 
@@ -84,11 +78,11 @@ class HuggingFaceStream(StreamShare):
         Raises:
             TypeError: ``epoch`` is not an integer.
         """
-        given = as_int("epoch", epoch)
-        if given != self._epoch:
-            self._epoch = given
-            self._resumed, self._over, self._is_under_way = (0, None), None, False
-        self._split.set_epoch(given)
+        super().set_epoch(epoch)
+        self._split.set_epoch(self._epoch)
+
+    def _forget(self) -> None:
+        self._resumed, self._over, self._is_under_way = (0, None), None, False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         self._is_under_way, self._over = False, None

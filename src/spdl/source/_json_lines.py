@@ -23,7 +23,8 @@ from spdl.source._stores import (
     RangeStore,
     ShardError,
     StoredFile,
-    list_named,
+    put_object,
+    read_object,
 )
 
 from ._protocols import Rows
@@ -148,9 +149,7 @@ class JsonLines(Rows[Any]):
         folder, slash, name = file.path.rpartition("/")
         saved = f"{folder}{slash}.{name}.spdl-lines"
         try:
-            size = list_named(self._store, [saved])[0].size
-            data = memoryview(bytes(self._store.read(FilePart(saved, 0, size))))
-            description, columns, _ = decode_index(_KIND, data, saved)
+            description, columns, _ = decode_index(_KIND, read_object(self._store, saved), saved)
             is_current = (description.get("size"), description.get("etag")) == (file.size, file.etag)
             if is_current and columns.keys() == {"starts", "blank"}:
                 starts, blank = (array(columns[name].format, columns[name]) for name in ("starts", "blank"))
@@ -162,12 +161,9 @@ class JsonLines(Rows[Any]):
         starts = as_column(_scan(self._store, file, blanks), file.size)
         blank = as_column(blanks, file.size)
         if save:
-            put: Callable[[str, bytes], Any] | None = getattr(self._store, "put", None)
             description = {"size": file.size, "etag": file.etag}
             try:
-                if put is None:
-                    raise RuntimeError("the store has no method put(path, data)")
-                put(saved, encode_index(_KIND, description, {"starts": starts, "blank": blank}))
+                put_object(self._store, saved, encode_index(_KIND, description, {"starts": starts, "blank": blank}))
             except (OSError, RuntimeError) as error:
                 warnings.warn(
                     f"cannot save where the lines of {file.path!r} are ({error}): they will be looked up again the "

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from spdl._numbers import as_int
 
-from ._sampler import check_size
+from ._sampler import as_position, check_size
 
 if TYPE_CHECKING:
     import numpy as np
@@ -158,7 +159,29 @@ _MAX_TABLE = 1024
 _FIRST_BLOCK, _MAX_BLOCK = 512, 8192
 
 
-class KeyedPermutation(Sequence[int]):
+class _Values(Sequence[int]):
+    """Values of which each occurs once."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def index_of(self, value: SupportsIndex) -> int: ...
+
+    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
+        """Same as :meth:`index_of`, for positions in ``[start, stop)``: the interface of sequences."""
+        if _as_number(value) is None:
+            raise ValueError(f"{value!r} is not in {self!r}")
+        position = self.index_of(value)
+        if position not in range(*slice(start, stop).indices(len(self))):
+            raise ValueError(f"value {value} is not in [{start}, {stop}): it is at {position}")
+        return position
+
+    def count(self, value: Any) -> int:
+        """Return 1 if the value is among these, else 0."""
+        return int(value in self)
+
+
+class KeyedPermutation(_Values):
     """The integers ``0 .. n - 1`` in a pseudo-random order that depends only on the key, in constant memory.
 
     ``permutation[position]`` is a value, and ``permutation.index_of(value)`` is its position; each is computed without
@@ -229,7 +252,7 @@ class KeyedPermutation(Sequence[int]):
         """The value at a position; for a slice, a view in constant memory, which can be sliced again."""
         if isinstance(index, slice):
             return PermutationSlice(self, range(self._n)[index])
-        return self._value_at(_position(index, self._n))
+        return self._value_at(as_position(index, self._n, "values"))
 
     def __iter__(self) -> Iterator[int]:
         return self._values_at(range(self._n))
@@ -259,14 +282,6 @@ class KeyedPermutation(Sequence[int]):
         while number >= self._n:
             number = cipher.decrypt(number)
         return number
-
-    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
-        """Same as :meth:`index_of`, for positions in ``[start, stop)``: the interface of sequences."""
-        return _index_within(self, value, start, stop)
-
-    def count(self, value: Any) -> int:
-        """Return 1 if the value is in ``range(n)``, else 0."""
-        return int(value in self)
 
     def __eq__(self, other: object) -> bool:
         """Whether ``other`` is a permutation with the same ``n`` and key."""
@@ -305,18 +320,15 @@ class KeyedPermutation(Sequence[int]):
         return chain.from_iterable(self._blocks(positions))
 
     def _blocks(self, positions: range) -> Iterator[list[int]]:
-        start, size = 0, _FIRST_BLOCK
-        while start < len(positions):
-            yield self._block(positions[start : start + size])
-            start += size
-            size = min(2 * size, _MAX_BLOCK)
-
-    def _block(self, positions: range) -> list[int]:
         import numpy as np
 
-        offsets = np.arange(len(positions), dtype=np.int64) * positions.step
-        listed: list[int] = self._values_of(offsets + positions.start).tolist()
-        return listed
+        start, size = 0, _FIRST_BLOCK
+        while start < len(positions):
+            own = positions[start : start + size]
+            listed: list[int] = self._values_of(np.arange(len(own), dtype=np.int64) * own.step + own.start).tolist()
+            yield listed
+            start += size
+            size = min(2 * size, _MAX_BLOCK)
 
     def _values_of(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """The values at several positions, which must be in range, in any order."""
@@ -335,7 +347,7 @@ class KeyedPermutation(Sequence[int]):
         return values.view(np.int64)
 
 
-class PermutationSlice(Sequence[int]):
+class PermutationSlice(_Values):
     """A slice of a :class:`KeyedPermutation`: a view of evenly spaced positions."""
 
     __slots__ = ("_permutation", "_positions")
@@ -366,7 +378,7 @@ class PermutationSlice(Sequence[int]):
     def __getitem__(self, index: SupportsIndex | slice) -> int | PermutationSlice:
         if isinstance(index, slice):
             return PermutationSlice(self._permutation, self._positions[index])
-        position = _position(index, len(self._positions))
+        position = as_position(index, len(self._positions), "values")
         return self._permutation._value_at(self._positions[position])
 
     def __iter__(self) -> Iterator[int]:
@@ -393,14 +405,6 @@ class PermutationSlice(Sequence[int]):
             raise ValueError(f"value {operator.index(value)} is not in this slice: it is at {position}")
         return self._positions.index(position)
 
-    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
-        """Same as :meth:`index_of`, for positions in ``[start, stop)``: the interface of sequences."""
-        return _index_within(self, value, start, stop)
-
-    def count(self, value: Any) -> int:
-        """Return 1 if the value is in this slice, else 0."""
-        return int(value in self)
-
     def __eq__(self, other: object) -> bool:
         """Whether ``other`` is a slice with the same positions of an equal permutation."""
         if not isinstance(other, PermutationSlice):
@@ -420,26 +424,8 @@ class PermutationSlice(Sequence[int]):
         return f"{self._permutation!r}[{own.start}:{'' if stop is None else stop}:{own.step}]"
 
 
-def _position(index: SupportsIndex, length: int) -> int:
-    position = operator.index(index)
-    if position < 0:
-        position += length
-    if not 0 <= position < length:
-        raise IndexError(f"position {operator.index(index)} is out of range for {length} values")
-    return position
-
-
 def _as_number(value: object) -> int | None:
     try:
         return operator.index(value)  # type: ignore[arg-type]  # the except clause is the check
     except TypeError:
         return None
-
-
-def _index_within(of: KeyedPermutation | PermutationSlice, value: Any, start: int, stop: int | None) -> int:
-    if _as_number(value) is None:
-        raise ValueError(f"{value!r} is not in {of!r}")
-    position = of.index_of(value)
-    if position not in range(*slice(start, stop).indices(len(of))):
-        raise ValueError(f"value {value} is not in [{start}, {stop}): it is at {position}")
-    return position

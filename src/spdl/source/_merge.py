@@ -13,9 +13,9 @@ from operator import length_hint
 from typing import Any, Generic, TypeVar
 
 from spdl._numbers import as_int
-from spdl.resume._values import ResumeError
+from spdl.resume._values import ResumeError, is_stateful
 
-from ._states import Counted, go_on, is_stateful, make_state, read_state
+from ._states import Counted, go_on, make_state, read_state
 
 T = TypeVar("T")
 
@@ -66,9 +66,7 @@ class MergeIterator(Generic[T]):
             self.weights = _check_weights(weights, len(self.iterables))
             self.iterables = [iterable for iterable, weight in zip(self.iterables, self.weights, strict=True) if weight]
             self.weights = [weight for weight in self.weights if weight]
-        self.stop_after = as_int("stop_after", stop_after)
-        if self.stop_after < _FIRST_EXHAUSTED:
-            raise ValueError(f"stop_after must be >= -1, got {self.stop_after}")
+        self.stop_after = as_int("stop_after", stop_after, _FIRST_EXHAUSTED)
         self.seed = as_int("seed", seed)
 
         self._newest: _Merging[T] | None = None
@@ -125,11 +123,7 @@ class MergeIterator(Generic[T]):
 class _Merging(Generic[T]):
     """One iteration over several iterables, and its position. Iterables are identified by number.
 
-    Args:
-        iterables: Iterables to merge.
-        weights: Weights of the draws; ``None``: round-robin.
-        seed: Seed of the draws.
-        resumed: Result of ``progress`` of an earlier iteration; ``None``: begin at the start.
+    ``resumed`` is the result of ``progress`` of an earlier one; ``None``: it begins at the start.
     """
 
     def __init__(

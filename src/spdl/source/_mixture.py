@@ -60,20 +60,7 @@ class Orders:
 
 
 class Mixture(ShuffledSampler[T]):
-    """Items of several sources in blocks, each with as many items of a source as its weight.
-
-    Args:
-        sizes: Number of items of each source.
-        weights: Number of items of each source in a block.
-        at_end: ``"stop"`` or ``"repeat"``.
-        length: Number of positions with ``"repeat"``; ``None``: until every item has been used.
-        shuffle: Whether to shuffle the items of each source.
-        rank: Rank of this process.
-        world_size: Number of ranks.
-        seed: Seed of the run.
-        epoch: Epoch of the first iterations.
-        drop_last_round: Whether to drop the remainder.
-    """
+    """Items of several sources in blocks, each with as many items of a source as its weight."""
 
     def __init__(
         self,
@@ -94,11 +81,12 @@ class Mixture(ShuffledSampler[T]):
             raise ValueError("sources must have at least one, got none")
         self._weights = _check_weights(weights, len(sizes))
         self._block = sum(self._weights)
-        self._repeats = _check_at_end(at_end) == "repeat"
+        if at_end not in ("stop", "repeat"):
+            raise ValueError(f"at_end must be 'stop' or 'repeat', got {at_end!r}")
+        self._repeats = at_end == "repeat"
         self._shuffles = bool(shuffle)
         super().__init__(self._length(length), rank, world_size, drop_last_round, "positions")
-        self._seed = as_int("seed", seed)
-        self._epoch = as_int("epoch", epoch)
+        self._begin_at(seed, epoch)
         self._reorder()
 
     def _reorder(self) -> None:
@@ -120,25 +108,23 @@ class Mixture(ShuffledSampler[T]):
         """The item to yield for an item of a source."""
 
     def _length(self, given: int | None) -> int:
+        full = [divmod(size, weight) for size, weight in zip(self._sizes, self._weights, strict=True)]
         if self._repeats:
-            if given is None:
-                passes = (-(-size // weight) for size, weight in zip(self._sizes, self._weights, strict=True))
-                blocks = max(passes)
-                return _check_length(blocks * self._block)
-            length = as_int("length", given)
-            if length < 1:
-                raise ValueError(f"length must be >= 1, got {length}")
-            return _check_length(length)
-        if given is not None:
+            length = self._block * max(blocks + (rest > 0) for blocks, rest in full)
+            length = length if given is None else as_int("length", given, 1)
+        elif given is not None:
             raise ValueError(f"length must be None with at_end='stop', where the sources decide it, got {given}")
-        for number, (size, weight) in enumerate(zip(self._sizes, self._weights, strict=True)):
-            if size < weight:
-                raise ValueError(
-                    f"source {number} must have as many items as its weight, {weight}, with at_end='stop', got {size}: "
-                    "no block could be filled"
-                )
-        blocks = min(size // weight for size, weight in zip(self._sizes, self._weights, strict=True))
-        return _check_length(blocks * self._block)
+        else:
+            length = self._block * min(blocks for blocks, _ in full)
+            for number, (size, weight) in enumerate(zip(self._sizes, self._weights, strict=True)):
+                if size < weight:
+                    raise ValueError(
+                        f"source {number} must have as many items as its weight, {weight}, with at_end='stop', got "
+                        f"{size}: no block could be filled"
+                    )
+        if length > _MAX_LENGTH:
+            raise ValueError(f"the number of positions must be <= 2**63 - 1, got {length}")
+        return length
 
     @property
     def weights(self) -> list[int]:
@@ -232,18 +218,6 @@ def _check_weights(weights: Sequence[int], count: int) -> list[int]:
     if sum(given) > _MAX_LENGTH:
         raise ValueError(f"weights must have a sum <= 2**63 - 1, got {sum(given)}")
     return given
-
-
-def _check_at_end(at_end: str) -> str:
-    if at_end not in ("stop", "repeat"):
-        raise ValueError(f"at_end must be 'stop' or 'repeat', got {at_end!r}")
-    return at_end
-
-
-def _check_length(length: int) -> int:
-    if length > _MAX_LENGTH:
-        raise ValueError(f"the number of positions must be <= 2**63 - 1, got {length}")
-    return length
 
 
 #: Part of the keys for the orders within blocks; it keeps them different from the other keys of a mixture.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from zlib import crc32
 
 from spdl._numbers import as_int
-from spdl.source._find import expand_braces, find_files, is_folder, place_of
+from spdl.source._find import braced, find_files, is_folder, place_of
 from spdl.source._stores import ShardError
 
 from ._parquet_files import Columns, ParquetFiles, parquet, partitions_of
@@ -86,9 +86,7 @@ class ParquetRows(Rows[dict[str, Any]]):
         if not self._files:
             raise ValueError("there must be one file or more, got none")
         self._columns = None if columns is None else list(columns)
-        self._open_groups = as_int("open_groups", open_groups)
-        if self._open_groups < 1:
-            raise ValueError(f"open_groups must be >= 1, got {self._open_groups}")
+        self._open_groups = as_int("open_groups", open_groups, 1)
         self._partitions = [dict[str, Any]()] * len(self._files)
         if partitioning is not None:
             self._partitions = partitions_of(patterns, self._files)
@@ -204,12 +202,7 @@ def _find_files(
     """The files, the names and patterns that they come from in the same form, and the function that opens them."""
     if open_file is not None:
         texts = [os.fspath(name) for name in names]
-        given = [
-            each
-            for name, text in zip(names, texts, strict=True)
-            for each in ([text] if isinstance(name, os.PathLike) else expand_braces(text))
-        ]
-        return given, texts, open_file
+        return [each for name in names for each in braced(name)], texts, open_file
     store, addresses = place_of(names)
     patterns = [os.path.join(each.path, "**/*.parquet") if is_folder(each) else each.path for each in addresses]
     files = find_files(store, addresses, ("**/*.parquet",))

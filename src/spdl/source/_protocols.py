@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from operator import index as as_index
 from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from ._sampler import as_position
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -71,8 +72,4 @@ class Rows(Sequence[T]):
         """Read the row of a number; for a slice, a list of rows."""
         if isinstance(number, slice):
             return self._rows(range(len(self))[number])
-        given = as_index(number)
-        row = given + len(self) if given < 0 else given
-        if not 0 <= row < len(self):
-            raise IndexError(f"row {given} is out of range for {len(self)} rows")
-        return self._row(row)
+        return self._row(as_position(number, len(self), "rows", "row"))

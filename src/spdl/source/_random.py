@@ -82,7 +82,7 @@ class DistributedRandomSampler(Sampler[int]):
             )
         super().__init__(total, rank, world_size, ddp_drop_last_distributed_round, what="draws")
         self._probabilities = None if weights is None else _as_probabilities(weights, self._n)
-        self._seed = _as_seed(seed)
+        self._seed = as_int("seed", seed, 0)
         self._kept: NDArray[Any] | None = None
 
     def shuffle(self, seed: int) -> None:
@@ -94,7 +94,7 @@ class DistributedRandomSampler(Sampler[int]):
             TypeError: ``seed`` is not an integer.
             ValueError: ``seed`` is negative.
         """
-        chosen = _as_seed(seed)
+        chosen = as_int("seed", seed, 0)
         if chosen != self._seed:
             self._seed = chosen
             self._kept = None
@@ -224,8 +224,7 @@ class DistributedKeyedSampler(ShuffledSampler[int]):
     ) -> None:
         self._n = check_size(n)
         super().__init__(self._n, rank, world_size, ddp_drop_last_distributed_round)
-        self._seed = as_int("seed", seed)
-        self._epoch = as_int("epoch", epoch)
+        self._begin_at(seed, epoch)
         self._order = self._make_order()
         self._refill = bool(refill)
 
@@ -277,10 +276,3 @@ class DistributedKeyedSampler(ShuffledSampler[int]):
             f"{type(self).__name__}({self._n}, rank={share.start}, world_size={share.step}, seed={self._seed}, "
             f"epoch={self._epoch}, total={share.stop})"
         )
-
-
-def _as_seed(value: object) -> int:
-    seed = as_int("seed", value)
-    if seed < 0:
-        raise ValueError(f"seed must be >= 0, got {seed}")
-    return seed

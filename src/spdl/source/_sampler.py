@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Generic, SupportsIndex, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, TypeVar, overload
 
 from spdl._numbers import as_int
 from spdl.resume._values import ResumeError
 
 from ._states import Counted, make_state, read_count, read_integers, read_state
 
+if TYPE_CHECKING:
+    from typing import Self
+
 
 def check_size(n: object) -> int:
-    """Get the number of items of a dataset.
-
-    Raises:
-        TypeError: The value is not an integer.
-        ValueError: The number is not positive.
-    """
+    """Get the number of items of a dataset, which is positive."""
     size = as_int("n", n)
     if size <= 0:
         raise ValueError(f"n, the number of items, must be > 0, got {size}")
@@ -28,21 +27,9 @@ def check_size(n: object) -> int:
 
 
 def share_of(total: int, rank: object, world_size: object, drop_last_round: bool, what: str = "items") -> range:
-    """Get the positions of ``rank``: every ``world_size``-th, from its own number on.
+    """Get the positions of ``rank``: ``range(rank, stop, world_size)``.
 
-    Args:
-        total: Number of positions of all ranks together.
-        rank: Rank of this process.
-        world_size: Number of ranks.
-        drop_last_round: Drop the remainder, so that all ranks get the same number.
-        what: Name of the items, for the message.
-
-    Returns:
-        ``range(rank, stop, world_size)``. ``stop`` is ``total``, or less if the remainder is dropped.
-
-    Raises:
-        TypeError: An argument is not an integer.
-        ValueError: ``world_size`` is not positive, ``rank`` is not below it, or dropping would leave nothing.
+    ``stop`` is ``total``, or less if the last round is dropped, so that all ranks get the same number.
     """
     size = as_int("world_size", world_size)
     if size <= 0:
@@ -74,7 +61,7 @@ class Sampler(Generic[T]):
     def __init__(
         self, total: int, rank: object, world_size: object, drop_last_round: bool, what: str = "items"
     ) -> None:
-        self._total = total
+        self._total, self._what = total, what
         self._share = share_of(total, rank, world_size, drop_last_round, what)
         self._drop_last = bool(drop_last_round)
         self._start = 0
@@ -124,14 +111,17 @@ class Sampler(Generic[T]):
         """Whether the remainder is dropped."""
         return self._drop_last
 
-    def _share_of_worker(self, worker: object, num_workers: object) -> tuple[int, int]:
-        """Rank and world size of one of several workers of this rank, each of which is like a rank."""
-        own, count = as_int("worker", worker), as_int("num_workers", num_workers)
-        if count < 1:
-            raise ValueError(f"num_workers must be >= 1, got {count}")
+    def _of_worker(self, worker: object, num_workers: object) -> Self:
+        """A copy for one of several workers of this rank, each of which is like a rank."""
+        count = as_int("num_workers", num_workers, 1)
+        own = as_int("worker", worker)
         if not 0 <= own < count:
             raise ValueError(f"worker must be in range [0, {count}), got {own}")
-        return self.rank + own * self.world_size, self.world_size * count
+        rank, world_size = self.rank + own * self.world_size, self.world_size * count
+        copied = copy.copy(self)
+        copied._share = share_of(self._total, rank, world_size, self._drop_last, self._what)
+        copied._forget()
+        return copied
 
     def global_position(self, position: SupportsIndex) -> int:
         """Return the global position of a local one: ``rank + world_size * position``.
@@ -139,7 +129,7 @@ class Sampler(Generic[T]):
         Raises:
             IndexError: The position is out of range.
         """
-        return self._share[_checked(position, len(self), "items of this rank")]
+        return self._share[as_position(position, len(self), "items of this rank")]
 
     def at_global(self, position: SupportsIndex) -> T:
         """Return the item at a global position, also one of another rank or of a last round that is dropped.
@@ -150,7 +140,7 @@ class Sampler(Generic[T]):
         Raises:
             IndexError: The position is not in ``range(num_global)``.
         """
-        return self._item_at(_checked(position, self.num_global, "items of all ranks"))
+        return self._item_at(as_position(position, self.num_global, "items of all ranks"))
 
     def __len__(self) -> int:
         return len(self._share)
@@ -225,25 +215,55 @@ class Sampler(Generic[T]):
         return {**self.__dict__, "_newest": None}
 
 
-class ShuffledSampler(Sampler[T]):
-    """A sampler whose order depends on a seed and an epoch, which its constructor sets."""
+class Epochs:
+    """A source whose iterations depend on an epoch."""
 
-    _seed: int
     _epoch: int
 
+    @property
+    def epoch(self) -> int:
+        """The epoch of the iterations that begin now."""
+        return self._epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch of the iterations that begin from now on; the seed stays. Only the last call counts.
+
+        If a state was loaded, the next iteration resumes from it only if this is the epoch in the state.
+
+        Raises:
+            TypeError: ``epoch`` is not an integer.
+        """
+        given = as_int("epoch", epoch)
+        if given != self._epoch:
+            self._epoch = given
+            self._forget()
+
     @abstractmethod
-    def _reorder(self) -> None:
-        """Replace or forget what was computed from seed and epoch, which have changed."""
+    def _forget(self) -> None:
+        """Make the next iteration begin at the start, because its order has changed."""
+
+
+class Seeded(Epochs):
+    """A source whose iterations depend on a seed and an epoch."""
+
+    _seed: int
+
+    def _begin_at(self, seed: object, epoch: object) -> None:
+        """Set both; called by the constructor."""
+        self._seed, self._epoch = as_int("seed", seed), as_int("epoch", epoch)
 
     @property
     def seed(self) -> int:
         """The seed of the iterations that begin now."""
         return self._seed
 
-    @property
-    def epoch(self) -> int:
-        """The epoch of the iterations that begin now."""
-        return self._epoch
+
+class ShuffledSampler(Seeded, Sampler[T]):
+    """A sampler whose order depends on a seed and an epoch, which its constructor sets."""
+
+    @abstractmethod
+    def _reorder(self) -> None:
+        """Replace or forget what was computed from seed and epoch, which have changed."""
 
     def shuffle(self, seed: int) -> None:
         """Set the seed of the iterations that begin from now on; the epoch stays. Only the last call counts.
@@ -255,21 +275,14 @@ class ShuffledSampler(Sampler[T]):
         """
         self._choose(as_int("seed", seed), self._epoch)
 
-    def set_epoch(self, epoch: int) -> None:
-        """Set the epoch of the iterations that begin from now on; the seed stays. Only the last call counts.
-
-        If a state was loaded, the next iteration resumes from it only if this is the epoch in the state.
-
-        Raises:
-            TypeError: ``epoch`` is not an integer.
-        """
-        self._choose(self._seed, as_int("epoch", epoch))
-
     def _choose(self, seed: int, epoch: int) -> None:
         if (seed, epoch) != (self._seed, self._epoch):
             self._seed, self._epoch = seed, epoch
-            self._reorder()
             self._forget()
+
+    def _forget(self) -> None:
+        self._reorder()
+        Sampler._forget(self)
 
     def _settings(self) -> dict[str, Any]:
         return {"seed": self._seed, "epoch": self._epoch}
@@ -278,29 +291,18 @@ class ShuffledSampler(Sampler[T]):
         self._choose(*read_integers(state, "seed", "epoch"))
 
 
-def _checked(position: SupportsIndex, length: int, what: str) -> int:
+def as_position(position: SupportsIndex, length: int, what: str, name: str = "position") -> int:
+    """The position as a number from 0 on: negative ones count from the end."""
     number = operator.index(position)
     if number < 0:
         number += length
     if not 0 <= number < length:
-        raise IndexError(f"position {operator.index(position)} is out of range for {length} {what}")
+        raise IndexError(f"{name} {operator.index(position)} is out of range for {length} {what}")
     return number
 
 
-class StreamShare:
-    """Base class of sources without positions, whose parts (such as archives) are distributed over the ranks.
-
-    Args:
-        total: Number of parts to distribute.
-        what: Name of the parts, for messages.
-        rank: Rank of this process.
-        world_size: Number of ranks.
-        num_samples: Number of samples per rank and epoch, so that all ranks make equal steps; ``None``: all.
-
-    Raises:
-        TypeError: A number is not an integer.
-        ValueError: ``num_samples`` or ``world_size`` is not positive, or ``rank`` is not in ``[0, world_size)``.
-    """
+class StreamShare(Epochs):
+    """Base class of sources without positions, whose parts (such as archives) are distributed over the ranks."""
 
     def __init__(self, total: int, what: str, rank: int, world_size: int, num_samples: int | None) -> None:
         share = share_of(total, rank, world_size, False, what)

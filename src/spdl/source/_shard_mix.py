@@ -144,20 +144,7 @@ class ShardMix(Mixture[MixedLocation]):
             TypeError: An argument is not an integer.
             ValueError: ``num_workers`` is not positive, or ``worker`` is not in ``[0, num_workers)``.
         """
-        rank, world_size = self._share_of_worker(worker, num_workers)
-        return ShardMix(
-            self._sources,
-            self._weights,
-            at_end="repeat" if self._repeats else "stop",
-            length=self.num_global if self._repeats else None,
-            open_shards=self.open_shards,
-            shuffle=self._shuffles,
-            rank=rank,
-            world_size=world_size,
-            seed=self.seed,
-            epoch=self.epoch,
-            ddp_drop_last_distributed_round=self.drop_last,
-        )
+        return self._of_worker(worker, num_workers)
 
     def _make_orders(self, seed: int, epoch: int) -> _Orders:
         return _Orders(seed, epoch, self._layouts)

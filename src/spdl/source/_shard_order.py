@@ -36,12 +36,7 @@ class Layout:
 
     @classmethod
     def of(cls, name: str, index: Any, open_shards: object) -> Layout:
-        """The layout of an index of samples in shards.
-
-        Raises:
-            TypeError: The index has no shards, or a number is not an integer.
-            ValueError: There are no samples, or ``open_shards`` is not positive.
-        """
+        """The layout of an index of samples in shards; an index without is refused."""
         if not hasattr(index, "shard_sizes") or not hasattr(index, "locate"):
             raise TypeError(
                 f"{name} must have shard_sizes and locate(number), as TarIndex has, got an object of type "
@@ -50,10 +45,7 @@ class Layout:
         sizes = [as_int("shard_sizes", size) for size in index.shard_sizes]
         if not sum(sizes):
             raise ValueError(f"{name} must have samples, got none in {len(sizes)} shards")
-        mixed = as_int("open_shards", open_shards)
-        if mixed < 1:
-            raise ValueError(f"open_shards must be >= 1, got {mixed}")
-        return cls(sizes, mixed)
+        return cls(sizes, as_int("open_shards", open_shards, 1))
 
 
 class Windows:
@@ -204,8 +196,7 @@ class ShardOrder(ShuffledSampler[T]):
         self._layout = Layout.of("index", index, open_shards)
         self._open_shards = self._layout.open_shards
         super().__init__(self._layout.num_samples, rank, world_size, ddp_drop_last_distributed_round, "samples")
-        self._seed = as_int("seed", seed)
-        self._epoch = as_int("epoch", epoch)
+        self._begin_at(seed, epoch)
         self._windows: Windows | None = None
 
     @property
@@ -227,17 +218,7 @@ class ShardOrder(ShuffledSampler[T]):
             TypeError: An argument is not an integer.
             ValueError: ``num_workers`` is not positive, or ``worker`` is not in ``[0, num_workers)``.
         """
-        rank, world_size = self._share_of_worker(worker, num_workers)
-        return ShardOrder(
-            self._index,
-            seed=self._seed,
-            epoch=self._epoch,
-            rank=rank,
-            world_size=world_size,
-            open_shards=self._open_shards,
-            shuffle=self._shuffles,
-            ddp_drop_last_distributed_round=self.drop_last,
-        )
+        return self._of_worker(worker, num_workers)
 
     def number_at(self, position: int) -> int:
         """Get the number of the sample at a global position: ``order.at_global(p)`` is ``locate`` of this number.

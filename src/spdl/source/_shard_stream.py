@@ -78,11 +78,13 @@ class ShardStream(StreamShare):
     ) -> None:
         names = [shards] if isinstance(shards, str | os.PathLike) else shards
         self._open: Callable[[str], _Stream]
+        from spdl.source._find import braced
+
         if open_shard is None:
             opener = _Addresses(names)
             self._shards, self._open = opener.names, opener
         else:
-            self._shards, self._open = [name for each in names for name in _braced(each)], open_shard
+            self._shards, self._open = [name for each in names for name in braced(each)], open_shard
         super().__init__(len(self._shards), "shards", rank, world_size, num_samples)
         if len(self._shards) < self._world:
             raise ValueError(f"there must be a shard for each rank, got {len(self._shards)} for {self._world}")
@@ -102,23 +104,8 @@ class ShardStream(StreamShare):
         """The seed for shuffling the archives."""
         return self._seed
 
-    @property
-    def epoch(self) -> int:
-        """The epoch of the iterations that begin now."""
-        return self._epoch
-
-    def set_epoch(self, epoch: int) -> None:
-        """Set the epoch of the iterations that begin from now on, which chooses the order of the archives.
-
-        If a state was loaded, the next iteration resumes from it only if this is the epoch in the state.
-
-        Raises:
-            TypeError: ``epoch`` is not an integer.
-        """
-        given = as_int("epoch", epoch)
-        if given != self._epoch:
-            self._epoch = given
-            self._start = self._at = (0, 0, 0)
+    def _forget(self) -> None:
+        self._start = self._at = (0, 0, 0)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         start, self._start = self._start, (0, 0, 0)
@@ -130,16 +117,16 @@ class ShardStream(StreamShare):
                 f"there must be a shard for each worker of all ranks, got {len(self._shards)} shards for {self._world} "
                 f"ranks of {num_workers} workers. Use fewer workers"
             )
-        order = range(len(self._shards)) if self._seed is None else KeyedPermutation(len(self._shards), self._key())
+        order = (
+            range(len(self._shards))
+            if self._seed is None
+            else KeyedPermutation(len(self._shards), (self._seed, self._epoch))
+        )
         own = [self._shards[number] for number in order[share::num_shares]]
         limit = self._num_samples
         if limit is not None:
             limit = limit // num_workers + (worker < limit % num_workers)
         return self._samples(own, limit, *start)
-
-    def _key(self) -> tuple[int, ...]:
-        assert self._seed is not None
-        return self._seed, self._epoch
 
     def _samples(
         self, own: list[str], limit: int | None, count: int, num_read: int, given: int
@@ -250,12 +237,6 @@ class _Addresses:
 
         opened: _Stream = open_stream(self._addresses[name])
         return opened
-
-
-def _braced(name: str | os.PathLike[str]) -> list[str]:
-    from spdl.source._find import expand_braces
-
-    return [os.fspath(name)] if isinstance(name, os.PathLike) else expand_braces(name)
 
 
 def _worker_of_torch() -> tuple[int, int]:

@@ -8,14 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from spdl._numbers import as_int
-from spdl.resume._values import ResumeError
+from spdl.resume._values import ResumeError, is_stateful
 
-from ._states import go_on, is_stateful, make_state, read_count, read_integers, read_state
+from ._sampler import Seeded
+from ._states import go_on, make_state, read_count, read_integers, read_state
 
 T = TypeVar("T")
 
 
-class ShuffleBuffer(Generic[T]):
+class ShuffleBuffer(Seeded, Generic[T]):
     """The items of a source, shuffled through a buffer: each new item replaces one drawn at random, which is yielded.
 
     .. code-block:: python
@@ -44,11 +45,8 @@ class ShuffleBuffer(Generic[T]):
 
     def __init__(self, source: Iterable[T], size: int, *, seed: int = 0, epoch: int = 0) -> None:
         self.source = source
-        self._size = as_int("size", size)
-        if self._size < 1:
-            raise ValueError(f"size must be >= 1, got {self._size}")
-        self._seed = as_int("seed", seed)
-        self._epoch = as_int("epoch", epoch)
+        self._size = as_int("size", size, 1)
+        self._begin_at(seed, epoch)
         self._newest: _Iteration[T] | None = None
         #: The state that the next iteration resumes from.
         self._resumed: Mapping[str, Any] | None = None
@@ -58,16 +56,6 @@ class ShuffleBuffer(Generic[T]):
         """The number of items in the buffer."""
         return self._size
 
-    @property
-    def seed(self) -> int:
-        """The seed of the iterations that begin now."""
-        return self._seed
-
-    @property
-    def epoch(self) -> int:
-        """The epoch of the iterations that begin now."""
-        return self._epoch
-
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch of the iterations that begin from now on, also in the source if it has ``set_epoch``.
 
@@ -76,12 +64,15 @@ class ShuffleBuffer(Generic[T]):
         Raises:
             TypeError: ``epoch`` is not an integer.
         """
-        given = as_int("epoch", epoch)
-        if given != self._epoch:
-            self._epoch = given
-            self._newest = self._resumed = None
+        super().set_epoch(epoch)
+        self._pass_on_epoch()
+
+    def _pass_on_epoch(self) -> None:
         if callable(getattr(self.source, "set_epoch", None)):
-            self.source.set_epoch(given)  # type: ignore[attr-defined]  # just checked
+            self.source.set_epoch(self._epoch)  # type: ignore[attr-defined]  # just checked
+
+    def _forget(self) -> None:
+        self._newest = self._resumed = None
 
     def __getattr__(self, name: str) -> Any:
         # Rank and world size are those of the source; a source without ranks does not have these attributes.
@@ -120,8 +111,7 @@ class ShuffleBuffer(Generic[T]):
             read_count(checked, name)
         self._seed, self._epoch = seed, epoch
         self._newest, self._resumed = None, checked
-        if callable(getattr(self.source, "set_epoch", None)):
-            self.source.set_epoch(epoch)  # type: ignore[attr-defined]  # just checked
+        self._pass_on_epoch()
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy begins at the start or at a loaded state, even if it is made during an iteration.

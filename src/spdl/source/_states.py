@@ -8,7 +8,7 @@ from itertools import compress, islice
 from operator import length_hint
 from typing import Any, Final, Generic, TypeVar
 
-from spdl.resume._values import Residue, ResumeError
+from spdl.resume._values import Residue, ResumeError, is_stateful
 
 T = TypeVar("T")
 
@@ -25,8 +25,6 @@ def read_state(state: object, kind: str, **made_with: Any) -> Mapping[str, Any]:
     """Check a state, and return it.
 
     Args:
-        state: The user's state.
-        kind: Kind of the source that loads it.
         made_with: Arguments of the source that must equal those of the saved source.
 
     Raises:
@@ -81,18 +79,8 @@ def read_integers(state: Mapping[str, Any], *names: str) -> list[int]:
     return [state[name] for name in names]
 
 
-def is_stateful(source: object) -> bool:
-    """Whether a source can save its position and resume from it."""
-    return callable(getattr(source, "state_dict", None)) and callable(getattr(source, "load_state_dict", None))
-
-
 class Counted(Generic[T]):
-    """An iterator that counts its items, at a tenth of the cost of a Python loop.
-
-    Args:
-        iterator: The iterator to count.
-        before: Number of items to add, which were yielded before by other iterators.
-    """
+    """An iterator that counts its items, from ``before`` on, at a tenth of the cost of a Python loop."""
 
     __slots__ = ("_before", "_counter", "items")
 
@@ -105,7 +93,7 @@ class Counted(Generic[T]):
 
     @property
     def count(self) -> int:
-        """The number of items yielded, including ``before``."""
+        """The number of items yielded, including those before."""
         return self._before + _MOST - length_hint(self._counter)
 
 

@@ -45,26 +45,6 @@ class StaleIndexError(ShardError):
 _MAX_OPEN: Final = 64
 
 
-class Located(Protocol):
-    """A byte range of a file or object."""
-
-    @property
-    def path(self) -> str:
-        """Path of the object in the store."""
-
-    @property
-    def offset(self) -> int:
-        """Position of the first byte."""
-
-    @property
-    def length(self) -> int:
-        """Number of bytes."""
-
-    @property
-    def etag(self) -> str | None:
-        """The expected version; ``None``: any."""
-
-
 class StoredInfo(Protocol):
     """Path, size and version of an object in a store."""
 
@@ -146,7 +126,7 @@ class LocalFiles:
 
         return [self.describe(path) for path in sorted(glob.glob(pattern, recursive=True)) if os.path.isfile(path)]
 
-    def read(self, located: Located, /) -> bytes:
+    def read(self, located: Any, /) -> bytes:
         """Read a byte range of a file. Returns fewer bytes if the file ends earlier.
 
         Raises:
@@ -271,6 +251,28 @@ def list_named(store: RangeStore, names: Sequence[str]) -> list[StoredFile]:
     return [file for file in found if file is not None]
 
 
+def read_object(store: RangeStore, path: str) -> memoryview[int]:
+    """A whole object.
+
+    Raises:
+        FileNotFoundError: It does not exist.
+    """
+    size = list_named(store, [path])[0].size
+    return memoryview(bytes(store.read(FilePart(path, 0, size))))
+
+
+def put_object(store: RangeStore, path: str, data: bytes) -> None:
+    """Write an object, if the store can.
+
+    Raises:
+        RuntimeError: It has no method for it, or the method failed.
+    """
+    put: Callable[[str, bytes], Any] | None = getattr(store, "put", None)
+    if put is None:
+        raise RuntimeError(f"{store!r} has no method put(path, data)")
+    put(path, data)
+
+
 def as_stored(info: StoredInfo) -> StoredFile:
     """What a store says about an object, as our type."""
     return StoredFile(info.path, info.size, info.etag)
@@ -280,21 +282,12 @@ def write_whole(path: str | os.PathLike[str], data: bytes | memoryview[int]) -> 
     """Write a file atomically, by renaming a temporary file: readers see either the old or the new content.
 
     Raises:
-        OSError: The file cannot be written. No temporary file remains.
+        OSError: The file cannot be written.
     """
-    import tempfile
+    from spdl.resume._files import replace_file
 
     target = Path(path)
     if target.exists() and not target.is_file():  # a device, such as /dev/null, must not be replaced
         target.write_bytes(data)
-        return
-    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-        try:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-            os.fchmod(file.fileno(), 0o644)
-            os.replace(file.name, target)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+    else:
+        replace_file(os.fspath(path), data)

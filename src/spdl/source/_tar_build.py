@@ -165,10 +165,7 @@ def build_index(
     """Read the headers of all archives, and return the contents of their index file.
 
     Args:
-        shards: The archives.
-        num_threads: Number of archives to read at a time.
         known: Function that returns the contents of an archive if they are already known.
-        ignore_zeros: Whether to read archives that were joined.
 
     Raises:
         ShardError: An archive is damaged. Raised without waiting for the others.

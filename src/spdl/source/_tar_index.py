@@ -7,26 +7,27 @@ import warnings
 from array import array
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
-from operator import index as as_index
 from typing import Any, Final, NamedTuple, SupportsIndex
 from zlib import crc32
 
 from spdl._numbers import as_int
 from spdl.source._index_file import decode_index, encode_index, open_file
 from spdl.source._stores import (
-    FilePart,
     LocalFiles,
     RangeStore,
     ShardError,
     StaleIndexError,
     StoredFile,
     list_named,
+    put_object,
+    read_object,
     write_whole,
 )
 
+from ._sampler import as_position
 from ._tar_build import KIND, FoundShards, TarTable, build_index, check_tables, find_shards
 from ._tar_headers import BLOCK
 
@@ -152,9 +153,7 @@ class TarIndex(Sequence[dict[str, Any]]):
                 extension.
             ValueError: There are no shards.
         """
-        threads = as_int("num_threads", num_threads)
-        if threads < 1:
-            raise ValueError(f"num_threads must be >= 1, got {threads}")
+        threads = as_int("num_threads", num_threads, 1)
         return cls._built(find_shards(where, pattern), threads, ignore_zeros=bool(ignore_zeros))
 
     @classmethod
@@ -201,8 +200,9 @@ class TarIndex(Sequence[dict[str, Any]]):
         except (FileNotFoundError, PermissionError, ShardError):  # some stores deny access to missing objects
             found = cls._built(shards, as_int("num_threads", num_threads), old, ignore_zeros=ignores)
             try:
-                if is_stored:
-                    found._put(path)
+                if found._store is not None and is_stored:
+                    put_object(found._store, path, bytes(found._data))
+                    found._path, found._is_stored = path, True
                 else:
                     found.save(path)
             except (OSError, RuntimeError) as error:
@@ -241,8 +241,7 @@ class TarIndex(Sequence[dict[str, Any]]):
     def _opened(cls, path: str, store: RangeStore | None, *, is_stored: bool) -> TarIndex:
         if store is None or not is_stored:
             return cls(open_file(path), store, path)
-        size = list_named(store, [path])[0].size
-        return cls(memoryview(bytes(store.read(FilePart(path, 0, size)))), store, path, is_stored=True)
+        return cls(read_object(store, path), store, path, is_stored=True)
 
     @classmethod
     def _built(
@@ -279,14 +278,6 @@ class TarIndex(Sequence[dict[str, Any]]):
         write_whole(name, data)
         self._data, self._path, self._is_stored = data, name, False
         self._checksum = decode_index(KIND, data, name)[2]
-
-    def _put(self, path: str) -> None:
-        """Write the index to the store."""
-        put: Callable[[str, bytes], Any] | None = getattr(self._store, "put", None)
-        if put is None:
-            raise RuntimeError(f"{self._store!r} has no method put(path, data)")
-        put(path, bytes(self._data))
-        self._path, self._is_stored = path, True
 
     def _facts_of(self, file: StoredFile | Shard) -> tuple[str, int, str | None]:
         """The values that identify a shard and its version."""
@@ -422,11 +413,7 @@ class TarIndex(Sequence[dict[str, Any]]):
         return map(self.read, map(self.locate, range(len(self))))
 
     def _number(self, number: SupportsIndex) -> int:
-        given = as_index(number)
-        sample = given + len(self) if given < 0 else given
-        if not 0 <= sample < len(self):
-            raise IndexError(f"sample {given} is out of range for {len(self)} samples")
-        return sample
+        return as_position(number, len(self), "samples", "sample")
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._path is None:

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import Any, Generic, TypeVar, overload
 
 from spdl._numbers import as_int
+from spdl.resume._values import is_stateful
 
 from ._merge import MergeIterator as MergeIterator
 from ._protocols import IterableWithShuffle, SizedIterableWithShuffle
-from ._states import Counted, go_on, is_stateful, make_state, read_count, read_integers, read_state
+from ._states import Counted, go_on, make_state, read_count, read_integers, read_state
 
 __all__ = ["MergeIterator", "embed_shuffle", "repeat_source"]
 

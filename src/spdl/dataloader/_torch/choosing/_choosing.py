@@ -20,11 +20,12 @@ from spdl.dataloader._torch._fetching import DrawnSeed, draw_base_seed
 from spdl.dataloader._torch._thread_bound import Bound, find_bound
 from spdl.dataloader._torch.processes._processes import ProcessRun
 from spdl.dataloader._torch.processes._worker_pool import Starting
-from spdl.dataloader._torch.resuming._progress import Progress, is_stateful
+from spdl.dataloader._torch.resuming._progress import Progress
 from spdl.dataloader._torch.threads._pieces import Outcome
 from spdl.dataloader._torch.threads._threads import ThreadRun
 from spdl.pipeline import PipelineStateError, WorkerDiedError
 from spdl.pipeline._cpus import usable_cpus
+from spdl.resume._values import is_stateful
 
 from ._local import LocalLoader, ResumedIndices
 from ._measuring import Cost, Measurement, measure

@@ -56,12 +56,12 @@ class Loaded(NamedTuple):
 
     Attributes:
         state: The state as the user gave it.
+        random: States of random generators.
+        is_seeded: Whether a base seed is drawn for the workers of this epoch.
         progress: Where the epoch begins; ``None``: at its beginning, and ``random`` was saved between epochs.
         sampler: State of the sampler to load.
         check: Checksum of the last index batch taken.
-        random: States of random generators.
         epoch: What to call ``set_epoch`` with.
-        is_seeded: Whether a base seed is drawn for the workers of this epoch.
         num_discarded: Number of batches of an iterable dataset without a state that must be loaded again.
         order: Global positions of the indices of this epoch, if they were distributed again over the ranks.
         num_drawn: Number of index batches that had been drawn.
@@ -71,13 +71,13 @@ class Loaded(NamedTuple):
     """
 
     state: dict[str, str]
-    progress: Progress | None
-    sampler: Recorded | None
-    check: int | None
     random: dict[str, Any]
-    epoch: int | None
     is_seeded: bool
-    num_discarded: int
+    progress: Progress | None = None
+    sampler: Recorded | None = None
+    check: int | None = None
+    epoch: int | None = None
+    num_discarded: int = 0
     order: RangeChain | None = None
     num_drawn: int = 0
     shared: Any = None
@@ -89,8 +89,6 @@ def save(loader: Loader, is_iterable: bool, begun: Begun | None, mark: Mark | No
     """The state of a loader.
 
     Args:
-        loader: The loader.
-        is_iterable: Whether its dataset is iterable.
         begun: The newest epoch; ``None``: there is none yet.
         mark: Position in this epoch.
 
@@ -182,37 +180,33 @@ def _load(
     epoch = document["epoch"]
     check_states(document["random"], needs_global=epoch is not None)
     order = _order_of(loader, document)
-    is_own = place == (rank, world) and order is None
+    loaded = Loaded(state, document["random"], is_seeded=True, is_own=place == (rank, world) and order is None)
     if epoch is None:
-        shared = document["random"].get("global") if is_own else None  # earlier versions did not save it
-        shared = None if shared is None else from_text(shared)
-        is_seeded = document.get("seeded", True) is True
-        before = document.get("before") or {"sampler": None, "streams": []}
-        starts = [StreamStart(_recorded_from_json(each, "the dataset"), is_between=True) for each in before["streams"]]
-        _check_streams(loader, len(starts), is_iterable)
-        return Loaded(
-            state,
-            None,
-            _recorded_from_json(before["sampler"], "the sampler"),
-            None,
-            document["random"],
-            None,
-            is_seeded,
-            0,
-            shared=shared,
-            is_own=is_own,
-            starts=tuple(starts),
-        )
+        return _between(loader, document, loaded, is_iterable)
+    loaded = loaded._replace(order=order, check=epoch["check"] if place == (rank, world) else None)
+    return _within(loader, document, loaded, snapshot_every, is_iterable)
+
+
+def _between(loader: Loader, document: dict[str, Any], loaded: Loaded, is_iterable: bool) -> Loaded:
+    """With what was saved between two epochs."""
+    shared = document["random"].get("global") if loaded.is_own else None  # earlier versions did not save it
+    before = document.get("before") or {"sampler": None, "streams": []}
+    starts = [StreamStart(_recorded_from_json(each, "the dataset"), is_between=True) for each in before["streams"]]
+    _check_streams(loader, len(starts), is_iterable)
+    return loaded._replace(
+        sampler=_recorded_from_json(before["sampler"], "the sampler"),
+        is_seeded=document.get("seeded", True) is True,
+        shared=None if shared is None else from_text(shared),
+        starts=tuple(starts),
+    )
+
+
+def _within(loader: Loader, document: dict[str, Any], loaded: Loaded, snapshot_every: int, is_iterable: bool) -> Loaded:
+    """With what was saved within an epoch."""
+    epoch = document["epoch"]
     now = document.get("now") or {"drawn": epoch["taken"]}  # earlier versions did not save it
-    shared = from_text(now["global"]) if is_own and "global" in now else None
-    numbers = [
-        now["drawn"],
-        epoch["taken"],
-        epoch["turn"],
-        *epoch["above"],
-        *(each["taken"] for each in epoch["streams"]),
-    ]
-    if not all(map(_is_number, numbers)):
+    taken = [each["taken"] for each in epoch["streams"]]
+    if not all(map(_is_number, [now["drawn"], epoch["taken"], epoch["turn"], *epoch["above"], *taken])):
         raise ValueError("a number is missing")
     if not all(each is None or _is_number(each) for each in (epoch["number"], epoch["check"])):
         raise ValueError("the number of the epoch, or a checksum, is none")
@@ -220,28 +214,22 @@ def _load(
         raise ValueError("a value is of another kind")
     streams = [_stream_start(each) for each in epoch["streams"]]
     num_streams = _check_streams(loader, len(streams), is_iterable)
-    progress = Progress(
-        taken=epoch["taken"],
-        first=epoch["taken"],
-        above=set(epoch["above"]),
-        starts=tuple(streams),
-        turn=epoch["turn"] % num_streams,
-        snapshot_every=snapshot_every,
-    )
     discarded = sum(start.num_skipped for start in streams if start.recorded is None)
-    return Loaded(
-        state,
-        progress,
-        _recorded_from_json(epoch["sampler"], "the sampler"),
-        epoch["check"] if place == (rank, world) else None,
-        document["random"],
-        epoch["number"],
-        epoch["seeded"],
-        discarded if is_iterable else 0,
-        order,
-        now["drawn"],
-        shared,
-        is_own,
+    return loaded._replace(
+        progress=Progress(
+            taken=epoch["taken"],
+            first=epoch["taken"],
+            above=set(epoch["above"]),
+            starts=tuple(streams),
+            turn=epoch["turn"] % num_streams,
+            snapshot_every=snapshot_every,
+        ),
+        sampler=_recorded_from_json(epoch["sampler"], "the sampler"),
+        epoch=epoch["number"],
+        is_seeded=epoch["seeded"],
+        num_discarded=discarded if is_iterable else 0,
+        num_drawn=now["drawn"],
+        shared=from_text(now["global"]) if loaded.is_own and "global" in now else None,
     )
 
 
@@ -358,11 +346,15 @@ def _order_of(loader: Loader, document: dict[str, Any]) -> RangeChain | None:
 
 def epoch_of(loader: Loader) -> int | None:
     """The number that a sampler was given by ``set_epoch``; ``None`` if there is no such sampler."""
-    for sampler in (loader.batch_sampler, loader.sampler, getattr(loader.batch_sampler, "sampler", None)):
+    for sampler in _samplers_of(loader):
         epoch = int_or_none(getattr(sampler, "epoch", None))
         if epoch is not None and callable(getattr(sampler, "set_epoch", None)):
             return epoch
     return None
+
+
+def _samplers_of(loader: Loader) -> tuple[Any, ...]:
+    return loader.batch_sampler, loader.sampler, getattr(loader.batch_sampler, "sampler", None)
 
 
 def _fingerprint(loader: Loader, is_iterable: bool) -> list[Any]:
@@ -378,7 +370,7 @@ def _fingerprint(loader: Loader, is_iterable: bool) -> list[Any]:
 
 def _rank_of(loader: Loader) -> tuple[int, int]:
     """Rank and number of ranks of the sampler; 0 and 1 if it has none."""
-    for sampler in (loader.batch_sampler, loader.sampler, getattr(loader.batch_sampler, "sampler", None)):
+    for sampler in _samplers_of(loader):
         rank = int_or_none(getattr(sampler, "rank", None))
         world = int_or_none(getattr(sampler, "num_replicas", getattr(sampler, "world_size", None)))
         if rank is not None and world is not None:

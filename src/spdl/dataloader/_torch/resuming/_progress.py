@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
 from spdl._reports import text_of
-from spdl.resume._values import Residue, ResumeError, pack, unpack
+from spdl.resume._values import Residue, ResumeError, is_stateful, pack, unpack
 
 
 class StateError(NamedTuple):
@@ -311,11 +311,6 @@ class Progress:
 
 
 _END: Final = object()
-
-
-def is_stateful(what: Any) -> bool:
-    """Whether the object has both methods."""
-    return callable(getattr(what, "state_dict", None)) and callable(getattr(what, "load_state_dict", None))
 
 
 class Stater:

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any, Literal
 
 from spdl.dataloader._torch._fetching import IterableFetcher
-from spdl.resume._values import Residue
+from spdl.resume._values import Residue, is_stateful
 
-from ._progress import Recorded, Stater, StreamStart, end_of, finish, is_stateful, load_state, start_of
+from ._progress import Recorded, Stater, StreamStart, end_of, finish, load_state, start_of
 from ._random import depends_on_global, global_kept
 
 #: Where a dataset is loaded. A worker process has random generators of its own; elsewhere, the loader sets torch's.
@@ -22,10 +22,7 @@ class Stream:
     Args:
         dataset: The dataset. If it, or its iterator, has ``state_dict``, its state is recorded.
         batch_size: Size of a batch; ``None``: samples are not batched.
-        drop_last: Whether an incomplete last batch is dropped.
-        start: Where to begin.
         snapshot_every: Number of batches after which the state is recorded.
-        place: Where it is iterated.
 
     Raises:
         ResumeError: The state cannot be loaded.

@@ -16,11 +16,12 @@ from typing import Any
 
 from spdl.dataloader._torch._arguments import Plan
 from spdl.dataloader._torch._fetching import draw_base_seed
-from spdl.dataloader._torch.resuming._progress import Progress, is_stateful
+from spdl.dataloader._torch.resuming._progress import Progress
 from spdl.dataloader._torch.resuming._streams import DatasetStates, Stream
 from spdl.pipeline import AsyncQueue, Pipeline, PipelineBuilder, WorkerTimeoutError
 from spdl.pipeline._observer import Observer
 from spdl.pipeline.config import is_diagnostic_mode_enabled
+from spdl.resume._values import is_stateful
 
 from ._pieces import IntraOpLimit, Outcome, Piece, PieceLoader, SampleLoader, Splitter
 
