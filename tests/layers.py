@@ -379,7 +379,7 @@ ENGINE_ROWS = [
     ("_counts", "_published", "_region"),
     ("_lanes",),
     ("_stages",),
-    ("_recorded", "_stalls"),
+    ("_stalls",),
     ("_engine",),
     ("_deadlines", "_passes"),
     ("_exclusion", "_source_state"),

@@ -15,10 +15,9 @@ from spdl._reports import add_note, log, shown
 from . import config as _config
 from ._cpus import usable_cpus
 from ._engine._counts import take_counts
-from ._engine._engine import Engine
+from ._engine._engine import Engine, record
 from ._engine._graph import build_graph, run_in_background
 from ._engine._graph_builder import GraphOptions
-from ._engine._recorded import RecordedEngine
 from ._engine._stages._source import SourceNode
 from ._info import PIPELINE_IDS, StageInfo
 from ._observe._background import BackgroundTaskFactory
@@ -150,8 +149,8 @@ def _observed(
 def _open_log(cfg: PipelineConfig[Any], engine: Engine, seed: int, path: str | PathLike[str]) -> ProvenanceLog:
     from ._provenance._log import ProvenanceLog, fingerprint_for_log  # imported late: few pipelines need it
 
-    assert isinstance(engine, RecordedEngine)
-    engine.recorder = found = ProvenanceLog(engine, fspath(path), (seed, fingerprint_for_log(cfg, engine, seed)))
+    found = ProvenanceLog(engine, fspath(path), (seed, fingerprint_for_log(cfg, engine, seed)))
+    record(engine, found)
     engine.on_ended.append(found.close)
     return found
 

@@ -2,7 +2,7 @@
 
 A channel has one producer and one consumer. Its deque may hold more than ``capacity`` entries: the excess are results
 of finished calls that wait for room. Such a result keeps the concurrency slot of its call (see
-``CallStage.has_slot``), so at most ``capacity`` items are buffered, plus one per call in flight. ``closed`` is state,
+``CallStage.ready``), so at most ``capacity`` items are buffered, plus one per call in flight. ``closed`` is state,
 not an item. An epoch mark occupies a place like an item, so that a source of empty epochs is bounded too. The engine's
 lock guards everything here.
 """

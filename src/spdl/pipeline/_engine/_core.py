@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum
-from functools import partial
+from functools import lru_cache, partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from spdl._errors import InternalError
 from spdl._reports import add_note, log, name_of
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from ._ticket import Ticket
 
 L = TypeVar("L", bound="Lane")
+#: ``wrap(method)`` returns the method to call in place of the method of a class.
+Wrap: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
 
 
 class EngineState(Enum):
@@ -445,3 +447,18 @@ class Node:
 
     def forget(self) -> None:
         """Drop references to user objects after all threads have ended; the node itself stays alive for statistics."""
+
+
+def swap_methods(of: object, *swaps: tuple[str, Wrap]) -> None:
+    """Let one engine, node, lane or channel call ``wrap(method)`` in place of a method. The others have no cost.
+
+    Its class is swapped for a subclass; to undo it, give the object its class back. Under the lock, once it runs.
+    """
+    of.__class__ = _class_with(type(of), swaps)  # type: ignore[arg-type] # a class is hashable
+
+
+@lru_cache
+def _class_with(cls: type, swaps: tuple[tuple[str, Wrap], ...]) -> type:
+    methods = {name: wrap(getattr(cls, name)) for name, wrap in swaps}
+    # Without slots of its own, so that objects can change to it and back.
+    return type(cls.__name__, (cls,), {**methods, "__slots__": (), "__doc__": cls.__doc__, "__module__": __name__})

@@ -34,7 +34,6 @@ class _Running(NamedTuple):
     deadline: float
     seconds: float
     thread_id: int | None
-    give_up: Callable[[Ticket, StageTimeoutError], None]
 
 
 class FlushTime(NamedTuple):
@@ -114,19 +113,13 @@ class Deadlines(Lane):
         self.stop()  # a call that does not return is now waited for by the join
         joining.thread(self.thread)
 
-    def watch(
-        self,
-        ticket: Ticket,
-        seconds: float,
-        give_up: Callable[[Ticket, StageTimeoutError], None],
-        thread_id: int | None = None,
-    ) -> None:
-        """Watch ``ticket``: ``give_up`` is called for it on the deadlines thread unless it is forgotten in time."""
+    def watch(self, ticket: Ticket, seconds: float, thread_id: int | None = None) -> None:
+        """Watch ``ticket``: its stage gives it up, on the deadlines thread, unless it is forgotten in time."""
         deadline = perf_counter() + seconds
         with self._changed:
             if self._stopping:
                 return
-            self._running[ticket] = _Running(deadline, seconds, thread_id, give_up)
+            self._running[ticket] = _Running(deadline, seconds, thread_id)
             if deadline < self._next:
                 self._changed.notify()
 
@@ -195,7 +188,7 @@ class Deadlines(Lane):
                     self._changed.wait(None if remaining == float("inf") else min(remaining, threading.TIMEOUT_MAX))
                     self._next = 0.0  # awake: no wake-up needed
             for ticket, running in late:
-                self._tell(partial(running.give_up, ticket, self._error(ticket, running)))
+                self._tell(partial(ticket.stage.give_up, ticket, self._error(ticket, running)))
             for stage, time in due:
                 self._tell(partial(stage.on_deadline, time.deadline))
             if patrol is not None:

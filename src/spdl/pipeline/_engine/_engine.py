@@ -9,18 +9,18 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from enum import Enum
 from math import inf
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import spdl.pipeline._asyncio as asyncio
 from spdl._reports import log, shown
 
 from ._channel import MARK
-from ._core import Core, EngineState, Node
+from ._core import Core, EngineState, Node, swap_methods
 from ._ending import Joining, RunningCall, Stuck, register
 from ._thread import EngineThread, Task, new_wake_up
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from ._channel import Channel, Entry
     from ._failures import FailureReporter
+    from ._origin import Origin
 
 
 class _Nothing(Enum):
@@ -49,6 +50,7 @@ class Engine(Core):
     def __init__(self, pipeline_id: int, num_threads: int, num_sources: int, report_failure: FailureReporter) -> None:
         super().__init__(pipeline_id, num_threads, num_sources, report_failure)
         self.sink: Sink
+        self.recorder: Recorder  # see ``record``
         self.starting = threading.Lock()  # held while the lanes are started; a concurrent join waits for it
         self.num_items = 0  # number of items returned to the consumer
         self.consumer_wait = 0.0
@@ -431,3 +433,59 @@ class Sink(Node):
     def break_off(self) -> None:
         self.inbox.closed = True
         self.wake_all()
+
+
+class Recorder(Protocol):
+    """Receives the origins of the items that are read."""
+
+    def note(self, origin: Origin) -> None:
+        """An item with this origin is being read. Under the lock."""
+
+    def write(self) -> None:
+        """Called after one or more calls of ``note``. Not under the lock."""
+
+
+def record(engine: Engine, recorder: Recorder) -> None:
+    """Pass the origin of each item that is read to a recorder. Called before the start."""
+    engine.recorder = recorder
+    swaps = ("_committed", _recorded_committed), ("read", _recorded_read), ("read_async", _recorded_read_async)
+    swap_methods(engine, *swaps, ("commit", _recorded_commit))
+
+
+def _recorded_committed(committed: Callable[[Engine, Entry | _Nothing], Any]) -> Callable[..., Any]:
+    def recorded(self: Engine, taken: Entry | _Nothing) -> Any:
+        if isinstance(taken, tuple):
+            self.recorder.note(taken[1])
+        return committed(self, taken)
+
+    return recorded
+
+
+def _recorded_read(_: Callable[..., Any]) -> Callable[..., Any]:
+    def recorded(self: Engine, timeout: float | None) -> Any:
+        with self.lock:
+            found = self._next()
+            value = None if found is None else self._committed(found)
+        if found is None:
+            value = self._wait_for_next(timeout, self._committed)
+        self.recorder.write()
+        return value
+
+    return recorded
+
+
+def _recorded_read_async(read_async: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
+    async def recorded(self: Engine, timeout: float | None) -> Any:  # noqa: ASYNC109 - same parameter as read
+        value = await read_async(self, timeout)
+        self.recorder.write()
+        return value
+
+    return recorded
+
+
+def _recorded_commit(commit: Callable[..., None]) -> Callable[..., None]:
+    def recorded(self: Engine, taken: Entry | _Nothing) -> None:
+        commit(self, taken)
+        self.recorder.write()
+
+    return recorded

@@ -7,6 +7,7 @@ of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from spdl._reports import name_of
@@ -30,15 +31,14 @@ from ._graph_builder import CHANNEL_CAPACITY, GraphBuilder, GraphOptions, Kinds
 from ._lanes._loop import LoopLane
 from ._lanes._source import SourceLane
 from ._pipes import add_pipe, may_all_fail
-from ._recorded import RecordedEngine
 from ._refill import GateStage, replacement_of
 from ._region._lane import RegionLane
 from ._region._stage import RegionStage
 from ._stages._aggregate import AggregateStage, DueAggregateStage
 from ._stages._call import CallStage
 from ._stages._generator import AsyncGeneratorStage, GeneratorStage
-from ._stages._hooked import HookedGenerator, HookLog, steps_on_thread
 from ._stages._merge import CustomMergeStage, MergeReader, MergeStage, MergeWriter
+from ._stages._policies import HookLog, hooked_steps, steps_on_thread
 from ._stages._source import CollateStage, SourceNode
 from ._stages._variants import BatchedPathMerge, RouterStage
 
@@ -55,9 +55,7 @@ def build_graph(config: PipelineConfig[Any], options: GraphOptions) -> Engine:
     sources = _sources(config)
     if len({source.continuous for source in sources}) > 1:
         raise ValueError("Mixed continuous mode: continuous and ordinary sources cannot be merged into one pipeline")
-    engine = (RecordedEngine if options.is_recorded else Engine)(
-        options.pipeline_id, options.num_threads, len(sources), options.report_failure
-    )
+    engine = Engine(options.pipeline_id, options.num_threads, len(sources), options.report_failure)
     graph = GraphBuilder(engine, options, KINDS)
     capacity = config.sink.buffer_size
     refills = any(replacement_of(source.source) is not None for source in sources)
@@ -179,8 +177,8 @@ def add_disaggregate(graph: GraphBuilder, config: DisaggregateConfig[Any], tail:
     stage: CallStage
     if wiring.task_hooks:
         jobs = graph.job_queue(info)
-        hooked = HookedGenerator(HookLog(info), wiring.task_hooks, lambda item: steps_on_thread(jobs.call, iter, item))
-        stage = AsyncGeneratorStage(graph.engine, info, hooked, limit=1, lane=graph.loop, location=location)
+        op = partial(hooked_steps, HookLog(info), wiring.task_hooks, partial(steps_on_thread, jobs.call, iter))
+        stage = AsyncGeneratorStage(graph.engine, info, op, limit=1, lane=graph.loop, location=location)
     else:
         stage = GeneratorStage(graph.engine, info, iter, limit=1, lane=graph.pool, location=location)
     stage.lane.add(stage)

@@ -19,7 +19,7 @@ from ._channel import Channel
 from ._counts import call_reader, channel_reader
 from ._deadlines import Deadlines
 from ._failures import FailureReporter
-from ._lanes._jobs import JobQueue, TimedJobQueue
+from ._lanes._jobs import JobQueue
 from ._lanes._loop import LoopLane
 from ._lanes._pool import PoolLane
 
@@ -112,9 +112,8 @@ class GraphBuilder:
 
     def job_queue(self, info: StageInfo, timeout: float | None = None) -> JobQueue:
         """Return a queue of calls that the loop waits for and the pool runs."""
-        if timeout is None:
-            return JobQueue(self.engine, info, self.pool, self.loop)
-        return TimedJobQueue(self.engine, info, self.pool, self.loop, timeout, self.deadlines)
+        deadlines = None if timeout is None else self.deadlines
+        return JobQueue(self.engine, info, self.pool, self.loop, timeout, deadlines)
 
     # -- names and nodes
 

@@ -1,58 +1,62 @@
-"""Builds a stage that calls an op. The kind of the op, and where it should run, determine the lane."""
+"""Builds a stage that calls an op. The kind of the op, and where it should run, determine the lane.
+
+Task hooks are async. With hooks, every op becomes an async op on the loop, and a sync op runs elsewhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Executor, Future
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import spdl.pipeline._asyncio as asyncio
 from spdl._random import StageSeeds
-from spdl.pipeline._engine._graph_builder import is_limited
-from spdl.pipeline._engine._lanes._executor import ExecutorLane, is_remote, no_future
-from spdl.pipeline._engine._lanes._isolated import IsolatedJobs, IsolatedLane
-from spdl.pipeline._engine._remote_calls import (
-    IsolatedTask,
-    call_remotely,
-    collect_remotely,
-    unpack_remote,
-    unpack_remote_generator,
-)
-from spdl.pipeline._engine._stages._call import CallStage, OrderedCallStage
-from spdl.pipeline._engine._stages._generator import AsyncGeneratorStage, GeneratorStage
-from spdl.pipeline._engine._stages._hooked import HookedGenerator, HookedOp, HookLog, steps_on_thread, to_its_end
-from spdl.pipeline._engine._stages._outcomes import WrongParameters, begin
-from spdl.pipeline._engine._stages._retried import RemoteRetried, retried
-from spdl.pipeline._engine._stages._seeded import SeededHookedGenerator, SeededHookedOp, SeededOp, seeded
-from spdl.pipeline._engine._stages._timed import (
-    TimedCallStage,
-    TimedGeneratorStage,
-    TimedOrderedCallStage,
-    TimedStage,
-    in_time,
-    timed_async,
-)
 from spdl.pipeline._limits import Limit, RateLimit
 from spdl.pipeline.defs import Rate, validate_max_failures
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+from ._core import swap_methods
+from ._graph_builder import is_limited
+from ._lanes._executor import ExecutorLane, is_remote, no_future
+from ._lanes._isolated import IsolatedJobs, IsolatedLane
+from ._remote_calls import IsolatedTask, call_remotely, collect_remotely, unpack_remote, unpack_remote_generator
+from ._stages._call import CallStage, OrderedCallStage
+from ._stages._generator import AsyncGeneratorStage, GeneratorStage
+from ._stages._outcomes import WrongParameters, begin
+from ._stages._policies import (
+    HookLog,
+    Op,
+    SeededOp,
+    hooked,
+    hooked_steps,
+    in_time,
+    outcome_of,
+    result_of,
+    sleep,
+    steps_on_thread,
+    to_its_end,
+    with_place,
+    with_policies,
+)
 
-    from spdl.pipeline._engine._channel import Channel
-    from spdl.pipeline._engine._graph_builder import GraphBuilder
-    from spdl.pipeline._engine._lane import CallLane
+if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline.defs import MaxFailures, PipeConfig
 
-Stage = TypeVar("Stage", bound=CallStage)
+    from ._channel import Channel
+    from ._graph_builder import GraphBuilder
+    from ._lane import CallLane
 
 
 def add_pipe(graph: GraphBuilder, config: PipeConfig[Any, Any], tail: Channel, out: Channel) -> None:
     """Add the stage. With task hooks, its calls are async, on the loop."""
     info = graph.info(config.name, config._concurrency)
     wiring = graph.wire(info, "stage", out.capacity)
-    stage = _hooked(graph, config, info, wiring.task_hooks) if wiring.task_hooks else _plain(graph, config, info)
+    pipe = _Pipe(graph, config, info)
+    stage = pipe.hooked(wiring.task_hooks) if wiring.task_hooks else pipe.plain()
     stage.lane.add(stage)
+    if config._rng is not None:
+        swap_methods(stage, ("take", with_place))
     own = config._max_failures
     if own is None:
         stage.budget = graph.limit()
@@ -66,52 +70,124 @@ def add_pipe(graph: GraphBuilder, config: PipeConfig[Any, Any], tail: Channel, o
     graph.add(stage, [tail], [out], wiring)
 
 
-def _plain(graph: GraphBuilder, config: PipeConfig[Any, Any], info: StageInfo) -> CallStage:
-    """Make a stage without task hooks: its op runs on the lane for its kind."""
-    engine, kind, ops = graph.engine, config._kind, OpWrapper(graph)
-    is_async = kind in ("async", "async_generator")
-    timeout = None if config._isolate or is_async else config._timeout  # an async op is cancelled
-    ordered = _is_ordered(config)
-    op = ops.wrapped_op(config, info)
-    lane: CallLane
-    if config._isolate:
-        lane = ops.isolated_lane(config, info)
-    elif is_async:
-        lane = graph.loop
-    elif config._executor is not None:
-        lane = engine.add_lane(ExecutorLane(engine, config._executor))
-    else:
-        lane = graph.pool
-    arguments: dict[str, Any] = {"limit": config._concurrency, "lane": lane, "location": config._location}
-    if kind == "async_generator":
-        return _class(config, AsyncGeneratorStage)(engine, info, op, **arguments)
-    if kind == "generator":
-        arguments["ordered"] = ordered
-    if timeout is None:
-        untimed = GeneratorStage if kind == "generator" else OrderedCallStage if ordered else CallStage
-        return _class(config, untimed)(engine, info, op, **arguments)
-    timed: type[TimedStage]
-    timed = TimedGeneratorStage if kind == "generator" else TimedOrderedCallStage if ordered else TimedCallStage
-    stage = _class(config, timed)(engine, info, op, **arguments)
-    stage.set_timeout(timeout, graph.deadlines)
-    return stage
+class _Pipe:
+    """Makes the stage of one description. Starts nothing."""
+
+    def __init__(self, graph: GraphBuilder, config: PipeConfig[Any, Any], info: StageInfo) -> None:
+        self.graph = graph
+        self.config = config
+        self.info = info
+        self.is_async = config._kind.startswith("async")
+        self.has_steps = config._kind.endswith("generator")
+        self.is_ordered = config._output_order == "input" and config._concurrency > 1
+
+    # -- the op
+
+    def bare_op(self) -> Op:
+        """Return the op; if it takes random numbers, with a wrapper that passes them."""
+        config = self.config
+        if config._rng is None:
+            return config._op
+        self.graph.engine.places.are_needed = True
+        return SeededOp(config._op, StageSeeds(self.graph.options.seed, config._rng))
+
+    def op(self) -> Op:
+        """Return the op with its retries and, on the loop, with its timeout."""
+        config = self.config
+        if config._isolate:  # its lane handles retries and timeouts
+            return self.bare_op()
+        is_elsewhere = config._executor is not None and is_remote(config._executor)
+        wait = sleep if is_elsewhere else self.graph.engine.stopped.wait
+        stage, retry, timeout = str(self.info), config._retry, config._timeout
+        return with_policies(self.bare_op(), config._kind, stage, retry=retry, timeout=timeout, wait=wait)
+
+    def async_op(self) -> Op:
+        """Return an async op, or an async generator function, that runs the op where it should run."""
+        config, op, executor, timeout = self.config, self.op(), self.config._executor, self.config._timeout
+        if config._isolate:
+            jobs = IsolatedJobs(self.graph.engine, self.info, self.isolated_lane(), self.graph.loop)
+            return jobs.generate_isolated if self.has_steps else jobs.call_isolated
+        if self.is_async:
+            return partial(begin, op)
+        if executor is None:
+            call = self.graph.job_queue(self.info, timeout).call
+            if self.has_steps:
+                return partial(steps_on_thread, call, op)
+            return lambda item: to_its_end(call(op, item, item))
+
+        def end(call: Awaitable[Any]) -> Awaitable[Any]:
+            return to_its_end(call) if timeout is None else in_time(call, timeout, str(self.info))
+
+        if not is_remote(executor):
+
+            async def call_there(function: Op, argument: Any, item: Any) -> Any:
+                # An asyncio future cannot hold ``StopIteration``.
+                return result_of(await end(_submit(executor, self.info, outcome_of, function, argument)))
+
+            if self.has_steps:
+                return partial(steps_on_thread, call_there, op)
+            return lambda item: call_there(op, item, item)
+
+        async def remote(item: Any) -> Any:
+            value, error = unpack_remote(await end(_submit(executor, self.info, call_remotely, op, item)))
+            if error is not None:
+                raise error
+            return value
+
+        async def remote_steps(item: Any) -> AsyncIterator[Any]:
+            outcome = await end(_submit(executor, self.info, collect_remotely, op, item))
+            collected = unpack_remote_generator(outcome)
+            for value in collected.values:
+                yield value
+            if collected.error is not None:
+                raise collected.error
+
+        return remote_steps if self.has_steps else remote
+
+    # -- the stage
+
+    def isolated_lane(self) -> IsolatedLane:
+        config, engine = self.config, self.graph.engine
+        task = IsolatedTask(
+            self.info, self.bare_op(), self.has_steps, config._concurrency, config._retry, config._timeout
+        )
+        return engine.add_lane(IsolatedLane(engine, task, self.graph.options.start_isolated))
+
+    def plain(self) -> CallStage:
+        """Make a stage without task hooks: its op runs on the lane for its kind."""
+        config, graph = self.config, self.graph
+        lane: CallLane
+        if config._isolate:
+            lane = self.isolated_lane()
+        elif self.is_async:
+            lane = graph.loop
+        elif config._executor is not None:
+            lane = graph.engine.add_lane(ExecutorLane(graph.engine, config._executor))
+        else:
+            lane = graph.pool
+        stage = self.stage(self.op(), lane)
+        if config._timeout is not None and not config._isolate and not self.is_async:  # an async op is cancelled
+            stage.set_timeout(config._timeout, graph.deadlines)
+        return stage
+
+    def hooked(self, hooks: list[Any]) -> CallStage:
+        op = partial(hooked_steps if self.has_steps else hooked, HookLog(self.info), hooks, self.async_op())
+        return self.stage(op, self.graph.loop)
+
+    def stage(self, op: Op, lane: CallLane) -> CallStage:
+        engine, info, limit, location = self.graph.engine, self.info, self.config._concurrency, self.config._location
+        if self.has_steps:
+            steps = AsyncGeneratorStage if lane is self.graph.loop else GeneratorStage
+            return steps(engine, info, op, ordered=self.is_ordered, limit=limit, lane=lane, location=location)
+        one = OrderedCallStage if self.is_ordered else CallStage
+        return one(engine, info, op, limit=limit, lane=lane, location=location)
 
 
-def _hooked(graph: GraphBuilder, config: PipeConfig[Any, Any], info: StageInfo, hooks: list[Any]) -> CallStage:
-    engine, ops = graph.engine, OpWrapper(graph)
-    ordered = _is_ordered(config)
-    arguments: dict[str, Any] = {"limit": config._concurrency, "lane": graph.loop, "location": config._location}
-    if config._kind in ("async_generator", "generator"):
-        generator = HookedGenerator if config._rng is None else SeededHookedGenerator
-        hooked = generator(HookLog(info), hooks, ops.async_generator(config, info))
-        return _class(config, AsyncGeneratorStage)(engine, info, hooked, ordered=ordered, **arguments)
-    op = (HookedOp if config._rng is None else SeededHookedOp)(HookLog(info), hooks, ops.async_op(config, info))
-    return _class(config, OrderedCallStage if ordered else CallStage)(engine, info, op, **arguments)
-
-
-def _class(config: PipeConfig[Any, Any], cls: type[Stage]) -> type[Stage]:
-    """Return the class of a stage that may take random numbers."""
-    return cls if config._rng is None else seeded(cls)  # type: ignore[arg-type, return-value] # a class is hashable
+def _submit(executor: Executor, info: StageInfo, function: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+    future: object = executor.submit(function, *args)
+    if not isinstance(future, Future):
+        raise WrongParameters from no_future(executor, info, future)
+    return asyncio.wrap_future(future)
 
 
 def may_all_fail(config: PipeConfig[Any, Any], pipeline_limit: MaxFailures) -> bool:
@@ -124,122 +200,3 @@ def _is_all(limit: MaxFailures) -> bool:
     """Return whether the limit allows that all calls fail. The default of a build, a negative number, does not."""
     share = limit.share if isinstance(limit, Rate) else limit
     return share == 1 and not isinstance(limit, int)
-
-
-def _is_ordered(config: PipeConfig[Any, Any]) -> bool:
-    return config._output_order == "input" and config._concurrency > 1
-
-
-class OpWrapper:
-    """Wraps ops while a graph is built. Starts nothing."""
-
-    def __init__(self, graph: GraphBuilder) -> None:
-        self.graph = graph
-        self.engine = graph.engine
-
-    def bare_op(self, config: PipeConfig[Any, Any]) -> Callable[[Any], Any]:
-        """Return the op; if it takes random numbers, with a wrapper that passes them."""
-        if config._rng is None:
-            return config._op
-        self.engine.places.are_needed = True
-        return SeededOp(config._op, StageSeeds(self.graph.options.seed, config._rng))
-
-    def wrapped_op(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
-        """Return the op with its retries and, on the loop, with its timeout."""
-        op, kind, retry, executor = self.bare_op(config), config._kind, config._retry, config._executor
-        if config._isolate:  # its lane handles retries and timeouts
-            return op
-        if retry is not None:
-            if executor is not None and is_remote(executor):
-                op = RemoteRetried(op, kind, retry, str(info))
-            else:
-                op = retried(op, kind, retry, info, self.engine.stopped)
-        if config._timeout is not None and kind in ("async", "async_generator"):
-            op = timed_async(op, kind, config._timeout, info)
-        return op
-
-    def isolated_lane(self, config: PipeConfig[Any, Any], info: StageInfo) -> IsolatedLane:
-        task = IsolatedTask(
-            info, self.bare_op(config), config._kind == "generator", config._concurrency, config._retry, config._timeout
-        )
-        return self.engine.add_lane(IsolatedLane(self.engine, task, self.graph.options.start_isolated))
-
-    def isolated_jobs(self, config: PipeConfig[Any, Any], info: StageInfo) -> IsolatedJobs:
-        lane = self.isolated_lane(config, info)
-        return IsolatedJobs(self.engine, info, lane, self.graph.loop)
-
-    def async_op(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
-        op, executor = self.wrapped_op(config, info), config._executor
-        if config._isolate:
-            return self.isolated_jobs(config, info).call_isolated
-        if config._kind == "async":
-            return lambda item: begin(op, item)
-        if executor is None:
-            jobs = self.graph.job_queue(info, config._timeout)
-            return lambda item: to_its_end(jobs.call(op, item, item))
-        end = self.end_in_time(config, info)
-        if not is_remote(executor):
-            return lambda item: _called_there(end(_submit(executor, info, call_there, op, item)))
-
-        async def remote(item: Any) -> Any:
-            outcome = await end(_submit(executor, info, call_remotely, op, item))
-            value, error = unpack_remote(outcome)
-            if error is not None:
-                raise error
-            return value
-
-        return remote
-
-    def end_in_time(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
-        """Return a function that awaits a call in an executor, with the timeout of the stage if it has one."""
-        timeout = config._timeout
-        return to_its_end if timeout is None else lambda call: in_time(call, timeout, info)
-
-    def async_generator(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], AsyncIterator[Any]]:
-        op, executor = self.wrapped_op(config, info), config._executor
-        if config._isolate:
-            return self.isolated_jobs(config, info).generate_isolated
-        if config._kind == "async_generator":
-            return lambda item: begin(op, item)
-        if executor is None:
-            jobs = self.graph.job_queue(info, config._timeout)
-            return lambda item: steps_on_thread(jobs.call, op, item)
-        end = self.end_in_time(config, info)
-        if not is_remote(executor):
-
-            async def call(function: Callable[[Any], Any], argument: Any, item: Any) -> Any:
-                return await _called_there(end(_submit(executor, info, call_there, function, argument)))
-
-            return lambda item: steps_on_thread(call, op, item)
-
-        async def remote(item: Any) -> AsyncIterator[Any]:
-            outcome = await end(_submit(executor, info, collect_remotely, op, item))
-            collected = unpack_remote_generator(outcome)
-            for value in collected.values:
-                yield value
-            if collected.error is not None:
-                raise collected.error
-
-        return remote
-
-
-def _submit(executor: Executor, info: StageInfo, function: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
-    future: object = executor.submit(function, *args)
-    if not isinstance(future, Future):
-        raise WrongParameters from no_future(executor, info, future)
-    return asyncio.wrap_future(future)
-
-
-def call_there(function: Callable[[Any], Any], argument: Any) -> tuple[Any, BaseException | None]:
-    """Run a call on an executor's thread; return result or error. An asyncio future cannot hold ``StopIteration``."""
-    try:
-        return function(argument), None
-    except BaseException as exc:  # noqa: BLE001 - the boundary to user code
-        return None, exc
-
-
-async def _called_there(call: Awaitable[tuple[Any, BaseException | None]]) -> Any:
-    value, error = await call
-    if error is not None:
-        raise error
-    return value

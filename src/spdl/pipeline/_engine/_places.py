@@ -35,6 +35,11 @@ class Placed:
         return repr(self.item)
 
 
+def bare(value: Any) -> Any:
+    """Return the item of an input, without its place."""
+    return value.item if type(value) is Placed else value
+
+
 class SourcePlaces(Protocol):
     """The places of one source."""
 

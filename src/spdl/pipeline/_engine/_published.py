@@ -1,17 +1,19 @@
 """Tells the sampler of threads which stage each thread of an engine works for, from the first request on.
 
 The workers of the pool keep their call and its stage in two slots of the thread object, at places of memory that do not
-change. The sampler reads them from there, so a call costs nothing more. For threads of an executor, the function that
-runs a call is replaced, on the lane object, by one that also publishes the stage.
+change. The sampler reads them from there, so a call costs nothing more. For threads of an executor, the lane's method
+that runs a call is swapped for one that also publishes the stage.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ._core import swap_methods
 from ._lanes._executor import ExecutorLane
 from ._lanes._loop import LoopLane
 from ._lanes._pool import PoolLane
@@ -97,7 +99,7 @@ class Published:
             if isinstance(lane, PoolLane):
                 lane.on_thread = None
             else:
-                vars(lane).pop("run_noted", None)
+                lane.__class__ = ExecutorLane
         self._lanes = []
         self._adopted = []
         self._executors = []
@@ -121,16 +123,8 @@ class Published:
             watch(thread)
 
     def _publish_executor(self, lane: ExecutorLane, number: int) -> None:
-        enter, leave, run = self._board.enter, self._board.leave, lane.run_noted
-
-        def run_published(ticket: Ticket, function: Callable[[Any], Any], argument: Any) -> Any:
-            enter(number)
-            try:
-                return run(ticket, function, argument)
-            finally:
-                leave()
-
-        lane.run_noted = run_published
+        lane.publish = partial(_entered, self._board, number)
+        swap_methods(lane, ("run_noted", _published_run))
         self._lanes.append(lane)
         self._executors.append((lane, number))
         self._adopt_executor(lane, number)
@@ -147,6 +141,23 @@ class Published:
             if native_id is not None and native_id not in known:
                 self._adopted.append((partial(_is_unsettled, lane, ticket), native_id))
                 self._board.adopt(native_id, number)
+
+
+def _published_run(run_noted: Callable[..., Any]) -> Callable[..., Any]:
+    def published(self: ExecutorLane, ticket: Ticket, function: Callable[[Any], Any], argument: Any) -> Any:
+        with self.publish():
+            return run_noted(self, ticket, function, argument)
+
+    return published
+
+
+@contextmanager
+def _entered(board: ThreadBoard, number: int) -> Iterator[None]:
+    board.enter(number)
+    try:
+        yield
+    finally:
+        board.leave()
 
 
 def _costs_of(node: Node) -> Costs:

@@ -6,6 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from spdl._errors import StageTimeoutError
     from spdl.pipeline._info import StageInfo
 
     from ._failures import FailureRecord
@@ -39,6 +40,9 @@ class CallSource(Protocol):
 
     def settle_cancelled(self, ticket: Ticket) -> None:
         """Record that a call was cancelled before it had an outcome."""
+
+    def give_up(self, ticket: Ticket, error: StageTimeoutError) -> None:
+        """Fail a call that has not returned in time. Runs on the deadlines thread."""
 
     def note_lost(self, number: int) -> None:
         """Count parts that a call leaves out of its result. Not under the lock."""

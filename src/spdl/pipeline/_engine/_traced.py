@@ -1,14 +1,13 @@
 """Records what happens to each item while a trace runs, without any cost at other times.
 
-A trace changes the classes of the nodes (``node.__class__``) to subclasses that record every call, and back when it
-ends. Both happen under the engine's lock, which also guards everything that is called here.
+A trace swaps methods of the nodes (``swap_methods``), and swaps them back when it ends. Both happen under the engine's
+lock, which also guards everything that is called here.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from functools import lru_cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -16,6 +15,7 @@ from spdl._errors import PipelineStateError
 from spdl._reports import name_of
 
 from ._channel import MARK, Channel
+from ._core import Wrap, swap_methods
 from ._engine import Sink, Wait
 from ._origin import Part, SourcePosition, roots_of
 from ._stages._call import CallStage
@@ -75,10 +75,8 @@ class Tracer:
             for node in engine.nodes:
                 if isinstance(node, SourceNode):
                     self.source_times[node] = node.counters.other_time
-                traced = _traced_class(type(node))  # type: ignore[arg-type] # a class is hashable
-                if traced is not None:
-                    self._change(node, traced)
-            self._change(engine.sink.inbox, _TracedChannel)
+                self._instrument(node)
+            self._instrument(engine.sink.inbox)
 
     def end(self) -> None:
         """Stop recording."""
@@ -104,9 +102,11 @@ class Tracer:
 
     # -- under the lock
 
-    def _change(self, node: Any, cls: type) -> None:
-        self._classes.append((node, type(node)))
-        node.__class__ = cls
+    def _instrument(self, what: Any) -> None:
+        instruments = next((found for cls, found in _INSTRUMENTS if isinstance(what, cls)), None)
+        if instruments is not None:
+            self._classes.append((what, type(what)))
+            swap_methods(what, *instruments)
 
     def add(self, node: Node, began: float, ended: float, origin: Origin | None, error: str | None = None) -> None:
         if self.every > 1 and not self._is_sampled(origin):
@@ -134,18 +134,15 @@ class Tracer:
             self.add(self.engine.sink, began, now, origin)
 
 
-# The methods of the subclasses. They call those of ``cls`` directly: a class with two bases has another layout, and an
-# object cannot change to it.
+# The instruments: each takes a method of a class and returns the one that is called while a trace runs.
 
 
-def _of_calls(cls: type[CallStage]) -> dict[str, Any]:
-    untraced_hand_on, untraced_finish = cls.hand_on, cls.finish
+def _traced_hand_on(hand_on: Callable[..., bool]) -> Callable[..., bool]:
+    """The hot path: ``Tracer.add`` is inlined for most calls."""
 
-    # The hot path: ``Tracer.add`` and ``Tracer.add_call`` are inlined for most calls.
-
-    def hand_on(self: CallStage, ticket: Ticket, now: float, min_score: int) -> bool:
+    def traced(self: CallStage, ticket: Ticket, now: float, min_score: int) -> bool:
         began = ticket.started
-        if self.next_call is None or not untraced_hand_on(self, ticket, now, min_score):
+        if self.next_call is None or not hand_on(self, ticket, now, min_score):
             return False  # and ``finish`` follows
         tracer = self.engine.tracer
         if tracer.every == 1 and len(tracer.notes) < _MOST_NOTES:
@@ -154,72 +151,79 @@ def _of_calls(cls: type[CallStage]) -> dict[str, Any]:
             tracer.add(self, began, now, ticket.origin)
         return True
 
-    def finish(self: CallStage, ticket: Ticket, now: float) -> None:
+    return traced
+
+
+def _traced_finish(finish: Callable[..., None]) -> Callable[..., None]:
+    """The hot path: ``Tracer.add_call`` is inlined for most calls."""
+
+    def traced(self: CallStage, ticket: Ticket, now: float) -> None:
         tracer = self.engine.tracer
         if tracer.every == 1 and ticket.error is None and ticket.fatal is None and len(tracer.notes) < _MOST_NOTES:
             tracer.notes.append((self, ticket.started, now, ticket.origin, None))
         else:
             tracer.add_call(self, ticket, now)
-        untraced_finish(self, ticket, now)
+        finish(self, ticket, now)
 
-    return {"hand_on": hand_on, "finish": finish}
+    return traced
 
 
-def _of_steps(cls: type[AsyncGeneratorStage]) -> dict[str, Any]:
-    """Return the methods for async generators: one call has many steps, and each is recorded."""
+def _traced_account(account: Callable[..., bool]) -> Callable[..., bool]:
+    """For async generators: one call has many steps, and each is recorded."""
 
-    def account(self: AsyncGeneratorStage, ticket: Ticket, now: float) -> bool:
+    def traced(self: AsyncGeneratorStage, ticket: Ticket, now: float) -> bool:
         self.engine.tracer.add_call(self, ticket, now)
-        return cls.account(self, ticket, now)
+        return account(self, ticket, now)
 
-    return {"account": account}
+    return traced
 
 
-def _of_sources(cls: type[SourceNode]) -> dict[str, Any]:
-    untraced_next_origin = cls.next_origin
-
-    def next_origin(self: SourceNode) -> Origin:
+def _traced_next_origin(next_origin: Callable[[SourceNode], Origin]) -> Callable[[SourceNode], Origin]:
+    def traced(self: SourceNode) -> Origin:
         tracer, total = self.engine.tracer, self.counters.other_time
         times = tracer.source_times
         seconds = total - times[self]
         times[self] = total
         if seconds < _SHORT_STEP:  # most steps
-            return untraced_next_origin(self)
+            return next_origin(self)
         now = perf_counter()
-        origin = untraced_next_origin(self)
+        origin = next_origin(self)
         tracer.add(self, now - seconds, now, origin)
         return origin
 
-    def next_origins(self: SourceNode, number: int) -> list[Origin]:
-        return [next_origin(self) for _ in range(number)]
-
-    return {"next_origin": next_origin, "next_origins": next_origins}
+    return traced
 
 
-def _of_sinks(cls: type[Sink]) -> dict[str, Any]:
-    def begin_wait(self: Sink, wait: Wait) -> None:
+def _traced_next_origins(_: Callable[..., Any]) -> Callable[..., list[Origin]]:
+    return lambda self, number: [self.next_origin() for _ in range(number)]
+
+
+def _traced_begin_wait(begin_wait: Callable[..., None]) -> Callable[..., None]:
+    def traced(self: Sink, wait: Wait) -> None:
         if not wait.has_begun:
             self.engine.tracer.close_item(wait.began)
-        cls.begin_wait(self, wait)
+        begin_wait(self, wait)
 
-    def end_wait(self: Sink, wait: Wait, now: float) -> None:
+    return traced
+
+
+def _traced_end_wait(end_wait: Callable[..., None]) -> Callable[..., None]:
+    def traced(self: Sink, wait: Wait, now: float) -> None:
         if wait.has_begun:
             tracer = self.engine.tracer
             opened = tracer.opened  # since a moment ago, if the wait ended with an item
             ended = opened[1] if opened is not None and opened[1] > wait.began else now
             tracer.add(self, wait.began, ended, None)
-        cls.end_wait(self, wait, now)
+        end_wait(self, wait, now)
 
-    return {"begin_wait": begin_wait, "end_wait": end_wait}
+    return traced
 
 
-class _TracedChannel(Channel):
-    """The channel that the consumer reads."""
+def _traced_take(take: Callable[..., Entry]) -> Callable[..., Entry]:
+    """For the channel that the consumer reads."""
 
-    __slots__ = ()
-
-    def take(self, now: float | None = None) -> Entry:
-        entry = super().take(now)
+    def traced(self: Channel, now: float | None = None) -> Entry:
+        entry = take(self, now)
         tracer = self.consumer.engine.tracer  # type: ignore[attr-defined] # its consumer is the sink
         now = perf_counter()
         tracer.close_item(now)
@@ -227,24 +231,17 @@ class _TracedChannel(Channel):
             tracer.opened = entry[1], now
         return entry
 
+    return traced
 
-#: The first class that matches is used.
-_METHODS: Final[tuple[tuple[type, Callable[[Any], dict[str, Any]]], ...]] = (
-    (AsyncGeneratorStage, _of_steps),
-    (CallStage, _of_calls),
-    (SourceNode, _of_sources),
-    (Sink, _of_sinks),
+
+#: The instruments of a node; the first class that matches is used. Other nodes make no calls.
+_INSTRUMENTS: Final[tuple[tuple[type, tuple[tuple[str, Wrap], ...]], ...]] = (
+    (AsyncGeneratorStage, (("account", _traced_account),)),
+    (CallStage, (("hand_on", _traced_hand_on), ("finish", _traced_finish))),
+    (SourceNode, (("next_origin", _traced_next_origin), ("next_origins", _traced_next_origins))),
+    (Sink, (("begin_wait", _traced_begin_wait), ("end_wait", _traced_end_wait))),
+    (Channel, (("take", _traced_take),)),
 )
-
-
-@lru_cache
-def _traced_class(cls: type) -> type | None:
-    """Return the class that a node of class ``cls`` has while it is traced. ``None``: it makes no calls."""
-    for kind, methods in _METHODS:
-        if issubclass(cls, kind):
-            text = f"``{cls.__name__}`` while it is traced."
-            return type(f"Traced{cls.__name__}", (cls,), {**methods(cls), "__slots__": (), "__doc__": text})
-    return None
 
 
 # -- for the writer

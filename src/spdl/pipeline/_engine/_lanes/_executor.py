@@ -22,10 +22,11 @@ from spdl.pipeline._engine._failures import as_stage_failure, short_repr
 from spdl.pipeline._engine._lane import CallLane, OpenCall, Rank
 from spdl.pipeline._engine._remote_calls import call_remotely, collect_remotely, unpack_remote, unpack_remote_generator
 from spdl.pipeline._engine._stages._call import CallStage
-from spdl.pipeline._engine._stages._timed import give_up
 from spdl.pipeline._engine._thread import EngineThread, Task
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from spdl.pipeline._engine._core import Core
     from spdl.pipeline._engine._ending import Joining
     from spdl.pipeline._engine._ticket import CallSource, Ticket
@@ -55,15 +56,6 @@ def is_remote(executor: Executor) -> bool:
     return bool(getattr(executor, "is_process_pool", False) or getattr(executor, "is_interpreter_pool", False))
 
 
-def _run_noted(ticket: Ticket, function: Callable[[Any], Any], argument: Any) -> Any:
-    """Run the call on a thread of the executor, and record the thread for the report about stuck calls."""
-    ticket.thread_id = threading.get_ident()
-    stage: Any = ticket.stage
-    if stage.timeout is not None:
-        stage.deadlines.watch(ticket, stage.timeout, give_up, ticket.thread_id)
-    return function(argument)
-
-
 def no_future(executor: Executor, info: StageInfo, given: object) -> TypeError:
     """Return the error for an executor whose ``submit`` does not return a future."""
     return TypeError(
@@ -76,7 +68,6 @@ class ExecutorLane(CallLane):
     """The submitting thread of one stage."""
 
     rank = Rank.EXECUTOR
-    run_noted = staticmethod(_run_noted)  #: replaced while threads publish what they run
 
     def __init__(self, engine: Core, executor: Executor) -> None:
         self.engine = engine
@@ -89,6 +80,7 @@ class ExecutorLane(CallLane):
         self.is_noted = isinstance(executor, ThreadPoolExecutor) and not self.is_remote
         self.may_cancel = _MAY_CANCEL_REMOTE_CALLS or not self.is_remote
         self.stage: CallStage | None = None
+        self.publish: Callable[[], AbstractContextManager[None]]  # around a call, while threads publish what they run
         self.thread: EngineThread | None = None
         self.waiting = False  # the submitting thread sleeps
         self.work = Task(engine.thread_died, self._submit_all)
@@ -99,6 +91,14 @@ class ExecutorLane(CallLane):
         assert isinstance(source, CallStage)
         assert self.stage is None
         self.stage = source
+
+    def run_noted(self, ticket: Ticket, function: Callable[[Any], Any], argument: Any) -> Any:
+        """Run the call on a thread of the executor, and record the thread for the report about stuck calls."""
+        ticket.thread_id = threading.get_ident()
+        stage: Any = ticket.stage
+        if stage.timeout is not None:
+            stage.deadlines.watch(ticket, stage.timeout, ticket.thread_id)
+        return function(argument)
 
     # -- under the lock
 
@@ -214,7 +214,7 @@ class ExecutorLane(CallLane):
         if stage.timeout is not None and not self.is_noted:
             # The start of a call elsewhere is not visible, so the wait for a worker counts.
             assert stage.deadlines is not None
-            stage.deadlines.watch(ticket, stage.timeout, give_up)
+            stage.deadlines.watch(ticket, stage.timeout)
         try:
             future.add_done_callback(lambda done: self._done(ticket, done))
         except BaseException as exc:  # noqa: BLE001 - a user-defined future class

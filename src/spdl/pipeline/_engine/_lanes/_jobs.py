@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import spdl.pipeline._asyncio as asyncio
-from spdl.pipeline._engine._stages._hooked import next_or_end
+from spdl.pipeline._engine._stages._policies import next_or_end
 from spdl.pipeline._engine._ticket import Ticket
 
 if TYPE_CHECKING:
@@ -50,15 +50,28 @@ class Job(Ticket):
 
 
 class JobQueue:
-    """The jobs of one stage, run by the threads of ``lane``. A ``CallSource`` that never ends."""
+    """The jobs of one stage, run by the threads of ``lane``. A ``CallSource`` that never ends.
+
+    With ``deadlines``, each call has a ``timeout``.
+    """
 
     cheap_score = 0
 
-    def __init__(self, engine: Core, info: StageInfo, lane: CallLane, loop: AsyncLane) -> None:
+    def __init__(
+        self,
+        engine: Core,
+        info: StageInfo,
+        lane: CallLane,
+        loop: AsyncLane,
+        timeout: float | None = None,
+        deadlines: Deadlines | None = None,
+    ) -> None:
         self.engine = engine
         self.info = info
         self.lane = lane
         self.loop = loop
+        self.timeout = timeout
+        self.deadlines = deadlines
         self.waiting: deque[Job] = deque()
         lane.add(self)
 
@@ -75,10 +88,24 @@ class JobQueue:
     def run(self, ticket: Ticket) -> None:
         """Not under the lock."""
         assert isinstance(ticket, Job)
+        deadlines, timeout = self.deadlines, self.timeout
+        if deadlines is not None and timeout is not None:
+            deadlines.watch(ticket, timeout, threading.get_ident())
         try:
             ticket.result = ticket.function(ticket.argument)
         except BaseException as exc:  # noqa: BLE001 - passed to the awaiting call
             self.settle_error(ticket, exc)
+        if deadlines is not None and not deadlines.unwatch(ticket):
+            ticket.generator = ticket.argument if ticket.function is next_or_end else None
+
+    def give_up(self, ticket: Ticket, error: StageTimeoutError) -> None:
+        """Raise the error in the waiting coroutine; to hooks it is an error of the op."""
+        with self.engine.lock:
+            ticket.fatal = error
+            self.loop.notify(ticket.handle)
+            must_start = self.lane.lose_call(ticket)
+        if must_start:
+            self.lane.start_worker()
 
     def settle_error(self, ticket: Ticket, exc: BaseException) -> None:
         ticket.fatal = exc
@@ -118,30 +145,3 @@ class JobQueue:
             self.waiting.append(job)
             self.lane.offer(self)
         return job
-
-
-class TimedJobQueue(JobQueue):
-    """``JobQueue`` with a timeout for each call."""
-
-    def __init__(
-        self, engine: Core, info: StageInfo, lane: CallLane, loop: AsyncLane, timeout: float, deadlines: Deadlines
-    ) -> None:
-        super().__init__(engine, info, lane, loop)
-        self.timeout = timeout
-        self.deadlines = deadlines
-
-    def run(self, ticket: Ticket) -> None:
-        assert isinstance(ticket, Job)
-        self.deadlines.watch(ticket, self.timeout, self.give_up, threading.get_ident())
-        super().run(ticket)
-        if not self.deadlines.unwatch(ticket):
-            ticket.generator = ticket.argument if ticket.function is next_or_end else None
-
-    def give_up(self, ticket: Ticket, error: StageTimeoutError) -> None:
-        """Raise the error in the waiting coroutine; to hooks it is an error of the op."""
-        with self.engine.lock:
-            ticket.fatal = error
-            self.loop.notify(ticket.handle)
-            must_start = self.lane.lose_call(ticket)
-        if must_start:
-            self.lane.start_worker()

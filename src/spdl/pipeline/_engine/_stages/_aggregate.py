@@ -29,7 +29,7 @@ from spdl.pipeline._engine._ticket import Ticket
 from spdl.pipeline.defs import Outputs
 
 from ._call import CallStage
-from ._hooked import CallOnThread, HookedOp, HookLog, to_its_end
+from ._policies import CallOnThread, HookLog, hooked, to_its_end
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel, Entry
@@ -122,7 +122,9 @@ class AggregateStage(CallStage):
         return inbox.closed and not self.drop_last
 
     def ready(self) -> bool:
-        return self.has_slot() and (self.flush_due() or (bool(self.inbox.items) and self.inbox.items[0] is not MARK))
+        return self.num_free() > 0 and (
+            self.flush_due() or (bool(self.inbox.items) and self.inbox.items[0] is not MARK)
+        )
 
     def take(self, now: float) -> Ticket:
         if self.flush_due():
@@ -160,7 +162,7 @@ class AggregateStage(CallStage):
             return await to_its_end(call_on_thread(self.call, value, value))
 
         try:
-            ticket.result = await HookedOp(self.hook_log, hooks, call)(item)
+            ticket.result = await hooked(self.hook_log, hooks, call, item)
             if not was_called:
                 ticket.result = _KEPT_OUT
         except asyncio.CancelledError as exc:
@@ -304,10 +306,8 @@ class AggregateStage(CallStage):
             if inbox.items:
                 if inbox.items[0] is not MARK or self.out.overflow:
                     return
-                inbox.take()
                 self.flushed = False
-                self.out.put_mark(now)
-                self.offer_next()
+                self.pass_mark(now)
             elif inbox.closed:
                 if self.drop_last:
                     self.drop_rest()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections import deque
 from collections.abc import Callable
 from time import perf_counter, thread_time
@@ -10,19 +12,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import spdl.pipeline._asyncio as asyncio
 from spdl._reports import shown
 from spdl.pipeline._engine._channel import MARK, Channel, Entry
+from spdl.pipeline._engine._core import swap_methods
 from spdl.pipeline._engine._counters import SHORT_WAIT
 from spdl.pipeline._engine._ticket import Ticket
 
-from ._outcomes import FallibleNode, begin
+from ._outcomes import FallibleNode, Settled, begin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from spdl._errors import StageTimeoutError
     from spdl.pipeline._engine._core import Core
     from spdl.pipeline._engine._deadlines import Deadlines
     from spdl.pipeline._engine._lane import CallLane
     from spdl.pipeline._engine._origin import Origin
-    from spdl.pipeline._engine._remote_calls import Collected
     from spdl.pipeline._info import StageInfo
 
 #: A call this short is cheaper to run on the current thread than to pass to another: waking a thread costs about 25 us
@@ -47,6 +50,7 @@ class CallStage(FallibleNode):
     __slots__ = (
         "cheap_score",
         "cpu_countdown",
+        "deadlines",
         "in_items",
         "inbox",
         "joins_inputs",
@@ -57,12 +61,11 @@ class CallStage(FallibleNode):
         "out",
         "out_items",
         "running",
+        "timeout",
     )
 
     #: Whether a call runs in steps, each with an output: the op is a generator.
     has_steps: ClassVar[bool] = False
-    timeout: float | None = None  # of a call on a thread, in seconds
-    deadlines: Deadlines | None = None  # not ``None`` if there is a timeout
 
     def __init__(
         self, engine: Core, info: StageInfo, op: Callable[[Any], Any], *, limit: int, lane: CallLane, location: str
@@ -76,6 +79,14 @@ class CallStage(FallibleNode):
         self.running = 0
         self.cheap_score = 0
         self.cpu_countdown = 0
+        self.timeout: float | None = None  # of a call on a thread, in seconds
+        self.deadlines: Deadlines | None = None  # not ``None`` if there is a timeout
+
+    def set_timeout(self, seconds: float, deadlines: Deadlines) -> None:
+        """Give up calls on threads that take longer (see ``_deadlines``). Called once by the graph."""
+        self.timeout, self.deadlines = seconds, deadlines
+        self.cheap_score = -sys.maxsize  # a source's thread must not run calls that may be abandoned
+        swap_methods(self, ("run", _watched))
 
     def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
         super().connect(inboxes, outs)
@@ -90,16 +101,11 @@ class CallStage(FallibleNode):
 
     # -- what the lanes use
 
-    def has_slot(self) -> bool:
-        """Whether a call may start. Results that wait for room keep the slot of their call."""
-        waiting = len(self.out.items) - self.out.capacity
-        return self.running + waiting < self.limit if waiting > 0 else self.running < self.limit
-
     def ready(self) -> bool:
         items = self.in_items
         if not items or items[0] is MARK:
             return False
-        waiting = len(self.out_items) - self.out.capacity
+        waiting = len(self.out_items) - self.out.capacity  # results that wait for room keep the slot of their call
         return self.running + waiting < self.limit if waiting > 0 else self.running < self.limit
 
     def take(self, now: float) -> Ticket:
@@ -183,18 +189,6 @@ class CallStage(FallibleNode):
             counters.num_beside += 1
             counters.cpu_beside += cpu
 
-    def note_lost(self, number: int) -> None:
-        """Count what a call leaves out of its result without failing. Not under the lock."""
-        with self.engine.lock:
-            self.counters.num_lost += number
-
-    def settle_outputs(self, ticket: Ticket, outputs: Collected) -> None:
-        """Take the outputs of a generator that ran in another process. Not under the lock."""
-        raise NotImplementedError
-
-    def settle_cancelled(self, ticket: Ticket) -> None:
-        """Nobody waits for the outcome. Not under the lock."""
-
     def finish(self, ticket: Ticket, now: float) -> None:
         """Take the outcome of a call and free its slot. ``emit`` is inlined here: this is the hot path."""
         self.running -= 1
@@ -277,6 +271,26 @@ class CallStage(FallibleNode):
         if self.inbox.closed or self.inbox.num_marks:
             self.after_call(now)
         return True
+
+    def give_up(self, ticket: Ticket, error: StageTimeoutError) -> None:
+        """Fail the item of a call that timed out. Not under the lock; runs on the deadlines thread."""
+        engine = self.engine
+        settled = Settled(None) if self.cancelled else self.settle_failure(ticket, error)
+        must_start = False
+        with engine.lock:
+            try:
+                # The thread that runs the call may still write to the ticket, so the fields are overwritten here.
+                ticket.result, ticket.exhausted = None, True
+                ticket.error, ticket.substitute, ticket.fatal = settled
+                generator, ticket.generator = ticket.generator, None  # it is running: no other thread may close it
+                self.finish(ticket, engine.clock())
+                ticket.generator = generator
+                must_start = self.lane.lose_call(ticket)
+            except BaseException as exc:  # noqa: BLE001 - a broken invariant must not become a hang
+                engine.broken(exc)
+        if must_start:
+            self.lane.start_worker()
+        engine.close_generators()
 
     # -- parts of finish
 
@@ -386,17 +400,20 @@ class CallStage(FallibleNode):
                     return
                 if self.fails_without_success(now):
                     return
-                inbox.take()
-                self.out.put_mark(now)
-                self.offer_next()
+                self.pass_mark(now)
             elif inbox.closed:
                 if not self.fails_without_success(now):
                     self.end(now)
             else:
                 return
 
-    def offer_next(self) -> None:
-        """Offer the items behind a mark, which were not ready when they arrived, now that it has been forwarded."""
+    def pass_mark(self, now: float) -> None:
+        """Forward a mark, and offer the items behind it, which were not ready when they arrived."""
+        self.inbox.take(now)
+        for channel in self.outs:
+            channel.put_mark(now)
+        if not self.inbox.items:
+            self.counters.begin_starved(now)
         self.lane.offer(self)
 
     def drop_work(self) -> None:
@@ -406,6 +423,18 @@ class CallStage(FallibleNode):
 
     def break_off(self) -> None:
         self.limit = 0
+
+
+def _watched(run: Callable[[Any, Ticket], None]) -> Callable[[Any, Ticket], None]:
+    """Swap ``run`` of a stage with a timeout."""
+
+    def run_watched(self: Any, ticket: Ticket) -> None:
+        deadlines = self.deadlines
+        deadlines.watch(ticket, self.timeout, threading.get_ident())
+        run(self, ticket)
+        deadlines.unwatch(ticket)
+
+    return run_watched
 
 
 class OrderedCallStage(CallStage):
@@ -425,16 +454,13 @@ class OrderedCallStage(CallStage):
         held = len(self.queue)
         return held + waiting < self.limit if waiting > 0 else held < self.limit
 
-    def has_slot(self) -> bool:
-        return len(self.queue) + self.out.overflow < self.limit
-
     def take(self, now: float) -> Ticket:
         ticket = super().take(now)
         self.queue.append(ticket)
         return ticket
 
     def accept(self, value: Any, next_origin: Callable[[], Origin], now: float) -> Ticket | None:
-        if not self.has_slot():
+        if not self.num_free():
             return None
         ticket = super().accept(value, next_origin, now)
         if ticket is not None:

@@ -43,9 +43,6 @@ class GeneratorStage(CallStage):
 
     # -- what the lanes use
 
-    def has_slot(self) -> bool:
-        return len(self.calls) < self.limit
-
     def ready(self) -> bool:
         if self.resumable:
             return True
@@ -218,9 +215,6 @@ class AsyncGeneratorStage(CallStage):
         self.num_ends = 0
         self.num_parked = 0
         self.room_waiters: dict[Ticket, asyncio.Future[None]] = {}  # the calls whose output waits, oldest first
-
-    def has_slot(self) -> bool:
-        return self.running < self.limit
 
     def take(self, now: float) -> Ticket:
         ticket = super().take(now)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._engine._core import Node
 from spdl.pipeline._engine._failures import FailureRecord, Outcome, as_stage_failure, chain, log_failure, no_success
-from spdl.pipeline._engine._places import Placed
+from spdl.pipeline._engine._places import bare
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._core import Core
+    from spdl.pipeline._engine._remote_calls import Collected
     from spdl.pipeline._engine._ticket import Ticket
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline._limits import Limit
@@ -67,7 +68,7 @@ class FallibleNode(Node):
 
     def settle_failure(self, ticket: Ticket, exc: Exception) -> Settled:
         """Decide the outcome of a call that raised, and report it. Not under the lock; changes no ticket."""
-        item = ticket.value.item if type(ticket.value) is Placed else ticket.value
+        item = bare(ticket.value)
         seconds = self.engine.clock() - ticket.started
         outcome: Outcome = "raised" if self.raises else "dropped"
         substitute = None
@@ -86,6 +87,18 @@ class FallibleNode(Node):
             report, self.info, ticket.origin, item, exc, self.location, seconds=seconds, outcome=outcome
         )
         return Settled(record, substitute)
+
+    def note_lost(self, number: int) -> None:
+        """Count what a call leaves out of its result without failing."""
+        with self.engine.lock:
+            self.counters.num_lost += number
+
+    def settle_outputs(self, ticket: Ticket, outputs: Collected) -> None:
+        """Take the outputs of a generator that ran in another process."""
+        raise NotImplementedError
+
+    def settle_cancelled(self, ticket: Ticket) -> None:
+        """Nobody waits for the outcome."""
 
     # -- under the lock
 

@@ -42,12 +42,10 @@ class RouterStage(CallStage):
             return len(self.batches.pending)
         return sum(channel.overflow for channel in self.outs)
 
-    def has_slot(self) -> bool:
-        return self.running == 0 and not self.ended and self.num_held() < _MAX_HELD
-
     def ready(self) -> bool:
         items = self.inbox.items
-        return bool(items) and items[0] is not MARK and self.has_slot()
+        has_slot = self.running == 0 and not self.ended and self.num_held() < _MAX_HELD
+        return bool(items) and items[0] is not MARK and has_slot
 
     def num_free(self) -> int:
         return 0
@@ -132,12 +130,9 @@ class RouterStage(CallStage):
             if inbox.items:
                 if inbox.items[0] is not MARK or any(channel.overflow for channel in self.outs):
                     return
-                inbox.take()
                 if self.batches is not None:
                     self.batches.pending.append(None)
-                for channel in self.outs:
-                    channel.put_mark(now)
-                self.offer_next()
+                self.pass_mark(now)
             elif inbox.closed:
                 self.end(now)
             else:
