@@ -72,10 +72,10 @@ def collect(found: Callable[[], object]) -> None:
 
 def hurry(seconds: float = 0.2) -> None:
     """Set how long a stop waits for stuck ops, instead of ten seconds."""
-    from spdl.pipeline import _pipeline
+    from spdl.pipeline import _reading
     from spdl.pipeline._engine import _ending
 
-    for module in (_pipeline, _ending):
+    for module in (_reading, _ending):
         assert vars(module)["DEFAULT_JOIN_TIMEOUT"]
         vars(module)["DEFAULT_JOIN_TIMEOUT"] = seconds
 

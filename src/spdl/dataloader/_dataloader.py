@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack, overload
 
 from spdl._numbers import as_int, as_positive_int, as_timeout, int_or_none
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStats, Verdict
-from spdl.pipeline._epochs import rng_epoch_of, set_rng_epoch
 from spdl.pipeline._observer import Observer
 from spdl.pipeline._options import BuildOptions, checked, shows_options
+from spdl.pipeline._reading import rng_epoch_of, set_rng_epoch
 from spdl.pipeline.defs import (
     Aggregator,
     Op,

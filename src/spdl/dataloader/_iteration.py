@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from spdl._reports import log
 from spdl.pipeline import Pipeline, PipelineFailure, PipelineStats
-from spdl.pipeline._epochs import set_rng_epoch
+from spdl.pipeline._reading import set_rng_epoch
 from spdl.resume._document import KEY
 
 from ._holding import Holding, hold

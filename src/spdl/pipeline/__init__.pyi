@@ -56,9 +56,9 @@ from ._profile._results import ProfileStats as ProfileStats
 from ._profile._run import ProfileHook as ProfileHook
 from ._profile._run import profile_pipeline as profile_pipeline
 from ._provenance._origin import BatchOrigin as BatchOrigin
+from ._quarantine._file import FailureEvent as FailureEvent
 from ._quarantine._file import QuarantinedItem as QuarantinedItem
 from ._quarantine._file import read_quarantine as read_quarantine
-from ._quarantine._watching import FailureEvent as FailureEvent
 from ._remote._interpreters import iterate_in_subinterpreter as iterate_in_subinterpreter
 from ._remote._interpreters import run_pipeline_in_subinterpreter as run_pipeline_in_subinterpreter
 from ._remote._iterate import iterate_in_subprocess as iterate_in_subprocess

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ._engine._remote_calls import IsolatedTask, IsolatedWorker
     from ._observe._queues import AsyncQueue
     from ._provenance._log import ProvenanceLog
-    from ._quarantine._watching import FailureEvent
+    from ._quarantine._file import FailureEvent
     from ._records import ItemReader, ItemWriter
     from .defs import SourceConfig
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ._observe._background import BackgroundTaskFactory
     from ._observe._queues import AsyncQueue
     from ._observe._task_hooks import TaskHook
-    from ._quarantine._watching import FailureEvent
+    from ._quarantine._file import FailureEvent
     from .defs import MaxFailures
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from gc import is_finalized
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from spdl._errors import PipelineFailure, PipelineStateError, StallError
+from spdl._errors import PipelineStateError
 from spdl._numbers import as_int, as_timeout
 from spdl._reports import log
 
 from ._engine._counts import graph_of
-from ._engine._ending import DEFAULT_JOIN_TIMEOUT, abandon, describe_stuck
+from ._engine._ending import abandon
 from ._engine._engine import END, EPOCH, Engine
-from ._iterators import PipelineAsyncIterator, PipelineIterator, iterate_with_origins, keep_origins
 from ._observe._document import graph_text
 from ._observe._snapshot import History
 from ._observe._stats import PipelineStats
 from ._observer import LIVE, Observer
+from ._reading import PipelineAsyncIterator, PipelineIterator, Readable, iterate_with_origins, keep_origins
 from ._resizing import resize
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ _LOG = logging.getLogger("spdl.pipeline")
 T = TypeVar("T")
 
 
-class Pipeline(Generic[T]):
+class Pipeline(Readable[T]):
     """A built pipeline. Made by ``PipelineBuilder.build`` or ``build_pipeline``.
 
     Calling ``start`` and ``stop`` is optional: the first read starts the pipeline, and it stops when it is exhausted,
@@ -60,16 +59,11 @@ class Pipeline(Generic[T]):
     def __init__(
         self, engine: Engine, description: str, resuming: Resuming | None = None, history: History | None = None
     ) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._resuming = resuming
         self._description = description
-        self._was_started = False
         self._was_stopped = False
-        self._failure_raised = False
-        self._was_joined = False
         self._observer = Observer(engine, History() if history is None else history)
-        self._was_iterated = False  # an iterator has reached the end of the stream
-        self._beginning = threading.Lock()  # several threads may make the first read; one starts the pipeline
         LIVE.add(self)
 
     def __del__(  # defaults, because the module's names may be gone at interpreter exit
@@ -378,26 +372,6 @@ class Pipeline(Generic[T]):
             keep_origins(self)
         return iterate_with_origins(self, timeout)
 
-    def _take(self, timeout: float | None) -> tuple[Any, Any]:
-        """Return the next item, and the token that ``_commit`` needs. For readers that pass the items on to the user.
-
-        At the end of the stream or of an epoch, the item is the ``EOFError`` to raise. Raises the other errors of
-        ``get_item``.
-        """
-        if not self._was_started or self._engine.is_forked:
-            self._begin()
-        taken = self._engine.take(timeout)
-        if isinstance(taken, tuple):
-            return taken[0], taken
-        ending = self._end_error(taken)
-        if not isinstance(ending, EOFError):
-            raise ending
-        return ending, taken
-
-    def _commit(self, taken: Any) -> None:
-        """Count an item as consumed, when the user has it. ``taken``: its token. Call in the order of the takes."""
-        self._engine.commit(taken)
-
     # -- resuming
 
     def state_dict(self) -> dict[str, str]:
@@ -480,52 +454,3 @@ class Pipeline(Generic[T]):
         with self._beginning:
             if not self._was_started:
                 self.start()
-
-    def _check_process(self) -> None:
-        if self._engine.is_forked:
-            raise PipelineStateError(
-                f"pipeline {self._engine.pipeline_id} was started before this process was forked; its threads are in "
-                "the parent. Build the pipeline in the child"
-            )
-
-    def _end_error(self, what: object) -> BaseException:
-        """Return the exception to raise when a read found no item."""
-        if (stall := self._engine.stall) is not None:
-            if not self._was_joined:
-                self._was_joined = True
-                self._engine.join(0.0)  # the report already shows what is stuck
-            return StallError(str(stall), seconds=stall.seconds)
-        if what is EPOCH:
-            return EOFError(
-                f"end of an epoch of pipeline {self._engine.pipeline_id}; the next read starts the next one"
-            )
-        if not self._was_joined:
-            self._join(None)
-        if self._engine.stage_failures:
-            return self._failure()
-        return EOFError(f"pipeline {self._engine.pipeline_id} has no more items")
-
-    def _over_error(self) -> PipelineStateError:
-        """Return the error of iterating once more."""
-        return PipelineStateError(
-            f"pipeline {self._engine.pipeline_id} has ended, and all of its items have been read; iterating it again "
-            "would give no items. Build another pipeline for each pass, which the same builder can do, or add the "
-            "source with continuous=True, so that each iteration is an epoch"
-        )
-
-    def _failure(self) -> PipelineFailure:
-        self._failure_raised = True
-        return PipelineFailure(list(self._engine.stage_failures))  # type: ignore[arg-type]
-
-    def _join(self, timeout: float | None) -> None:
-        self._was_joined = True
-        bound = DEFAULT_JOIN_TIMEOUT if timeout is None else timeout
-        if timeout is None and self._engine.stall is not None:
-            bound = 0.0
-        stuck = self._engine.join(bound)
-        if not stuck or (timeout is None and self._engine.stall is not None):  # the stall report shows it
-            return
-        text = f"pipeline {self._engine.pipeline_id} has stopped, but not all of it:\n{describe_stuck(stuck, bound)}"
-        if timeout is not None:
-            raise TimeoutError(text)
-        log(_LOG, logging.WARNING, "%s", text)

@@ -105,10 +105,10 @@ with pipeline.auto_stop():
 #: Ops may block for an hour, and what stop waits for is said soon. When it is said, Ctrl-C is pressed again.
 _PATIENT = """
 import logging
-from spdl.pipeline._engine import _joining
+from spdl.pipeline._engine import _ending
 
 hurry(3600)
-_joining._SILENT_SECONDS = 0.02
+_ending._SILENT_SECONDS = 0.02
 
 class PressAgain(logging.Handler):
     def emit(self, record):
@@ -147,10 +147,10 @@ def test_ctrl_c_says_at_once_what_is_waited_for_where_the_log_shows_no_warnings(
     """Then on stderr, with the age of the call; and a Ctrl-C is told sooner than a stop that takes its time."""
     ended = run_child(f"""{_START}
 import logging, sys, threading
-from spdl.pipeline._engine import _joining
+from spdl.pipeline._engine import _ending
 
 hurry(3600)
-_joining._SILENT_SECONDS = 3600
+_ending._SILENT_SECONDS = 3600
 logging.getLogger("spdl.pipeline").setLevel(logging.ERROR)
 
 class PressAgain:

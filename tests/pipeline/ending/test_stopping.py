@@ -141,7 +141,7 @@ def test_stop_without_timeout_warns_about_a_stuck_op_and_returns(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Without a timeout of its own, stop that runs out of its default one logs a warning with the same facts."""
-    monkeypatch.setattr("spdl.pipeline._pipeline.DEFAULT_JOIN_TIMEOUT", 0.0)
+    monkeypatch.setattr("spdl.pipeline._reading.DEFAULT_JOIN_TIMEOUT", 0.0)
     entered, gate = threading.Event(), threading.Event()
     builder = build_of(["an item"], lambda b: b.pipe(blocked_op(entered, gate), name="slow stage"))
     pipeline = builder.build(num_threads=1)

@@ -1,4 +1,4 @@
-"""The quarantine file: what is written for each failed item, and read again."""
+"""A failed item as the user gets it, as a line of the quarantine file, and as it is read from there."""
 
 from __future__ import annotations
 
@@ -7,23 +7,57 @@ import logging
 import os
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from spdl._errors import RemoteOpError, WorkerError
-from spdl._reports import cause_of, log, name_of, text_of
+from spdl._reports import cause_of, log, name_of, printable, shown, text_of
 from spdl.pipeline._line_file import LineFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
-    from ._watching import FailureEvent
+    from spdl.pipeline._provenance._origin import BatchOrigin
+    from spdl.pipeline._records import FailureOutcome
 
 _LOG = logging.getLogger("spdl.pipeline")
 
 VERSION: Final = 1
 Key: TypeAlias = "int | str | None"
+
+
+@dataclass(frozen=True, slots=True)
+class FailureEvent:
+    """A failed item, for ``build(on_failure=...)``.
+
+    Attributes:
+        item: What the op was called with. ``None`` if it failed in a worker of a region, where its input stays.
+        stage: Name of the stage.
+        error: Exception of the last attempt, with its traceback.
+        attempts: Number of attempts made.
+        seconds: Time that the call took, with all attempts.
+        origin: Where the item comes from: positions and keys. ``None`` behind a custom merge op, where it is not
+            known.
+        outcome: What became of the item: ``"dropped"``, ``"substituted"`` or ``"raised"``; see ``pipe(on_error=...)``.
+        item_repr: Short ``repr`` of the item.
+        worker: Name of the thread or process on which the failure became known.
+    """
+
+    item: Any = field(repr=False)
+    stage: str
+    error: BaseException
+    attempts: int
+    seconds: float
+    origin: BatchOrigin | None
+    outcome: FailureOutcome
+    item_repr: str
+    worker: str
+
+    def __repr__(self) -> str:
+        """As that of any dataclass, with the exception's in a length and with characters that can be shown."""
+        names = (name for name in self.__slots__ if name != "item")
+        return f"FailureEvent({', '.join(f'{name}={printable(shown(getattr(self, name)))}' for name in names)})"
 
 
 @dataclass(frozen=True, slots=True)

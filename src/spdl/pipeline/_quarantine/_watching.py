@@ -1,63 +1,28 @@
-"""Each failed item as a ``FailureEvent``, for the user's callback and the quarantine file."""
+"""``FailureWatcher``: passes each failed item to the user's callback and to the quarantine file."""
 
 from __future__ import annotations
 
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from spdl._reports import log, printable, shown
+from spdl._reports import log, shown
 from spdl.pipeline._engine._stages._merge import CustomMergeStage
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._provenance._origin import BatchOrigin, leaves_of
+
+from ._file import FailureEvent, QuarantineFile
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._failures import Failure
     from spdl.pipeline._provenance._origin import BatchOrigin
-    from spdl.pipeline._records import FailureOutcome
-
-    from ._file import QuarantineFile
 
 
 _LOG = logging.getLogger("spdl.pipeline")
 #: A stage as text: ``<pipeline_id>:<stage_id>:<name>``, with its concurrency behind it.
 _STAGE: Final = re.compile(r"\d+:[^:]*:(.*?)(\[\d+\])?", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class FailureEvent:
-    """A failed item, for ``build(on_failure=...)``.
-
-    Attributes:
-        item: What the op was called with. ``None`` if it failed in a worker of a region, where its input stays.
-        stage: Name of the stage.
-        error: Exception of the last attempt, with its traceback.
-        attempts: Number of attempts made.
-        seconds: Time that the call took, with all attempts.
-        origin: Where the item comes from: positions and keys. ``None`` behind a custom merge op, where it is not
-            known.
-        outcome: What became of the item: ``"dropped"``, ``"substituted"`` or ``"raised"``; see ``pipe(on_error=...)``.
-        item_repr: Short ``repr`` of the item.
-        worker: Name of the thread or process on which the failure became known.
-    """
-
-    item: Any = field(repr=False)
-    stage: str
-    error: BaseException
-    attempts: int
-    seconds: float
-    origin: BatchOrigin | None
-    outcome: FailureOutcome
-    item_repr: str
-    worker: str
-
-    def __repr__(self) -> str:
-        """As that of any dataclass, with the exception's in a length and with characters that can be shown."""
-        names = (name for name in self.__slots__ if name != "item")
-        return f"FailureEvent({', '.join(f'{name}={printable(shown(getattr(self, name)))}' for name in names)})"
 
 
 class FailureWatcher:

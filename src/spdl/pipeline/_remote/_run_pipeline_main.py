@@ -191,7 +191,7 @@ class ResumableItems(Generic[T]):
 
 
 def _continue_epochs(pipeline: Pipeline[Any], before: Pipeline[Any]) -> None:
-    from spdl.pipeline._epochs import continue_epochs  # it needs the engine
+    from spdl.pipeline._reading import continue_epochs  # it needs the engine
 
     continue_epochs(pipeline, before)
 
