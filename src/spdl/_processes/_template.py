@@ -10,7 +10,6 @@ There is one template per process. It is started on first use, replaced if its i
 
 from __future__ import annotations
 
-import io
 import multiprocessing
 import os
 import pickle
@@ -18,7 +17,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from multiprocessing import context, reduction, util
+from multiprocessing import util
 from multiprocessing.context import BaseContext
 from typing import Any, ClassVar, Final
 
@@ -27,7 +26,8 @@ from spdl._errors import WorkerError
 from ._child import Child
 from ._main_module import can_import_main
 from ._start import TemplateGone, forget
-from ._template_main import FORK, HEADER, IMPORT, MOST_DESCRIPTORS, REPLY, Passed, serve
+from ._template_main import FORK, HEADER, IMPORT, MOST_DESCRIPTORS, REPLY, serve
+from ._transport._connecting import dump_passing
 from ._transport._connection import wait_readable
 
 _IS_SUPPORTED: Final = sys.platform == "linux"
@@ -83,19 +83,6 @@ class ForkedProcess:
         self.close()
 
 
-class _Passing:
-    """Collects descriptors while a call is pickled, as the ``Popen`` of a start method does."""
-
-    DupFd = Passed
-
-    def __init__(self) -> None:
-        self.descriptors: list[int] = []
-
-    def duplicate_for_child(self, fd: int) -> int:
-        self.descriptors.append(fd)
-        return len(self.descriptors) - 1
-
-
 class Template:
     """The template process. Thread-safe.
 
@@ -149,20 +136,14 @@ class Template:
             TemplateGone: It has ended or cannot fork. Nothing is left behind.
             Exception: What pickling raises.
         """
-        passing = _Passing()
-        stream = io.BytesIO()
-        context.set_spawning_popen(passing)  # type: ignore[arg-type]  # it has the needed interface
-        try:
-            reduction.dump((target, args), stream)
-        finally:
-            context.set_spawning_popen(None)
-        if len(passing.descriptors) >= MOST_DESCRIPTORS:
+        call, descriptors = dump_passing((target, args))
+        if len(descriptors) >= MOST_DESCRIPTORS:
             raise TemplateGone("too many descriptors to be passed at once")
         status, told = os.pipe()
         try:
             with self._lock:
-                data = pickle.dumps((name, daemon, stream.getvalue()))
-                pid = self._ask(FORK, data, [told, *passing.descriptors])
+                data = pickle.dumps((name, daemon, call))
+                pid = self._ask(FORK, data, [told, *descriptors])
             if pid <= 0:
                 raise TemplateGone(f"it cannot fork: {os.strerror(-pid)}")
             return ForkedProcess(self, name, pid, status)

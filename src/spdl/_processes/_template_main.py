@@ -26,6 +26,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Final, NamedTuple
 
 from ._signals import signals_held
+from ._transport._connecting import load_passed
 from ._transport._link import Link
 
 #: Kind of request, number of descriptors, bytes of data.
@@ -42,20 +43,6 @@ MOST_DESCRIPTORS: Final = 250
 _IDLE: Final = 120.0
 #: Native threads of a template: the main one, and the one that watches the connection to the parent.
 _NUM_THREADS: Final = 2
-
-
-class Passed:
-    """A descriptor sent to a worker, instead of ``multiprocessing``'s ``DupFd``."""
-
-    #: Descriptors of this worker.
-    arrived: tuple[int, ...] = ()
-
-    def __init__(self, index: int) -> None:
-        self._index = index
-
-    def detach(self) -> int:
-        """Return the descriptor, which the caller owns."""
-        return Passed.arrived[self._index]
 
 
 def serve(link: Link, control: socket.socket) -> None:
@@ -210,9 +197,8 @@ def _run(template: _Template, descriptors: list[int], call: bytes, surroundings:
     template.leave()
     surroundings.restore()
     os.close(descriptors[0])
-    Passed.arrived = tuple(descriptors[1:])
     target: Callable[..., None]
-    target, args = pickle.loads(call)
+    target, args = load_passed(call, descriptors[1:])
     target(*args)
 
 

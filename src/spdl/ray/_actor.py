@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._processes._elsewhere import pid_space
 from spdl._processes._stacks import offer_stacks
-from spdl._processes._transport._pickling import NOTHING, Encoded
+from spdl._processes._transport._pickling import Encoded
 from spdl.pipeline._remote._region_main import serve
 
 from ._door import DoorAddress, enter
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 class _Connection(PayloadEncoder):
     """The actor's end of the connection through Ray. See ``spdl._processes._transport.Connection``."""
-
-    sender = None  # Ray has no memory to write to before it creates an object
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,9 +53,6 @@ class _Connection(PayloadEncoder):
         if message is None:
             raise EOFError
         return message
-
-    def send(self, kind: int, number: int = 0, payload: Any = NOTHING) -> None:
-        self.send_encoded([(kind, number, self.encode(payload))])
 
     def send_encoded(self, frames: Iterable[tuple[int, int, Encoded]]) -> None:
         taken = threading.Event()

@@ -39,20 +39,22 @@ def import_ray() -> Any:
 
 
 class PayloadEncoder:
-    """Encodes payloads. Thread-safe."""
+    """Encodes payloads, and sends them by ``send_encoded``. Thread-safe."""
+
+    sender = None  # Ray has no memory to write to before it creates an object
 
     def __init__(self) -> None:
         self._encoder = Encoder()
 
     def encode(self, payload: Any = NOTHING) -> Encoded:
         """See ``Connection.encode``."""
-        try:
-            return self._encoder.encode(payload)
-        except BaseException as exc:
-            error = contained(exc, "pickling")
-            if error is exc:
-                raise
-            raise error from exc
+        return self._encoder.encode(payload)
+
+    def send(self, kind: int, number: int = 0, payload: Any = NOTHING) -> None:
+        self.send_encoded([(kind, number, self.encode(payload))])
+
+    def send_encoded(self, frames: Iterable[tuple[int, int, Encoded]]) -> None:
+        raise NotImplementedError
 
 
 def to_wire(frames: Iterable[tuple[int, int, Encoded]]) -> Wire:
@@ -84,8 +86,7 @@ class ArrivedMessage:
         try:
             return decode(Form(self._form), self._head, buffers, self._num_deep)
         except BaseException as exc:
-            error = contained(exc, "unpickling")
-            if error is exc:
+            if (error := contained(exc, "unpickling")) is exc:
                 raise
             raise error from exc
 

@@ -18,7 +18,7 @@ from spdl._processes._calls import Request
 from spdl._processes._elsewhere import ELSEWHERE, pid_space
 from spdl._processes._transport._connection import Message
 from spdl._processes._transport._link import Link
-from spdl._processes._transport._pickling import NOTHING, Encoded
+from spdl._processes._transport._pickling import Encoded
 from spdl.pipeline._engine._region._workers import Died, Event, Failed, Ready, Then, Told
 from spdl.pipeline._remote._region_main import RegionTalk
 
@@ -49,8 +49,6 @@ class _Heard(NamedTuple):
 class _Calls(PayloadEncoder):
     """The connection to an actor through Ray. See ``spdl._processes._transport.Connection``; ``_listen`` receives."""
 
-    sender = None
-
     def __init__(self, actor: Any, worker: int, generation: int, heard: SimpleQueue[_Heard | None]) -> None:
         super().__init__()
         self.actor = actor
@@ -59,9 +57,6 @@ class _Calls(PayloadEncoder):
         self._heard = heard
         self._lock = threading.Lock()
         self._num_sent = 0
-
-    def send(self, kind: int, number: int = 0, payload: Any = NOTHING) -> None:
-        self.send_encoded([(kind, number, self.encode(payload))])
 
     def begin(self, spec: Any, door: DoorAddress | None) -> None:
         """Send the actor its work."""

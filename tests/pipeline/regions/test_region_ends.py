@@ -17,7 +17,8 @@ from spdl._processes._transport._connection import wait_readable
 from spdl._processes._transport._link import Link
 from spdl.pipeline import Pipeline, PipelineBuilder, build_pipeline
 from spdl.pipeline._engine._region._lane import RegionLane
-from spdl.pipeline._remote._regions import close_ends, move_regions
+from spdl.pipeline._remote._moved import MovedWorkers
+from spdl.pipeline._remote._regions import move_regions
 from spdl.pipeline.defs import MAIN_PROCESS, PipelineConfig, ProcessPoolExecutorConfig
 from tests.pipeline.regions import ops
 from tests.support.region_kinds import IN_PROCESSES, RegionKind
@@ -155,10 +156,12 @@ def run_moved(link: Link, config: PipelineConfig[Any]) -> None:
 
 def test_moved_workers_serve_one_pipeline_after_the_other() -> None:
     """They are children of the process that moved the pipeline, and outlive the one that uses them."""
-    config, children = move_regions(builder_of(ops.with_pid, range(50)).get_config())
+    workers = MovedWorkers()
+    config = move_regions(builder_of(ops.with_pid, range(50)).get_config(), {}, workers)
+    children = list(workers.children)
     user = Child.start(run_moved, config, name="user", what="the user of the workers")
     try:
-        close_ends(config)
+        workers.close_ends()
         assert len(user.recv(30).load()) == 3
         items = user.recv(30).load()
         assert sorted(item for item, _ in items) == list(range(50))

@@ -7,6 +7,8 @@ import os
 import pickle
 import socket
 import struct
+import threading
+from collections.abc import Iterable
 from multiprocessing import context, reduction
 from typing import Any, Final
 
@@ -168,18 +170,28 @@ _HEADER: Final = struct.Struct("<IB")
 _MOST_DESCRIPTORS: Final = 16
 
 
-class _Passed:
-    """A descriptor of an end, during and after pickling."""
+class _Arrived(threading.local):
+    """The descriptors that have come to this thread with a pickle."""
 
-    def __init__(self, value: int) -> None:
-        self.value = value
+    descriptors: tuple[int, ...] = ()
+
+
+_arrived = _Arrived()
+
+
+class _Passed:
+    """A descriptor in a pickle, instead of ``multiprocessing``'s ``DupFd``: its number among those that go with it."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
 
     def detach(self) -> int:
-        return self.value
+        """Return the descriptor, which the caller owns."""
+        return _arrived.descriptors[self._number]
 
 
-class _Popen:
-    """Collects descriptors while an end is pickled, as the ``Popen`` of a start method does."""
+class _Passing:
+    """Collects descriptors while an object is pickled, as the ``Popen`` of a start method does."""
 
     DupFd = _Passed
 
@@ -191,18 +203,25 @@ class _Popen:
         return len(self.descriptors) - 1
 
 
-class _Pickler(reduction.ForkingPickler):
-    def persistent_id(self, obj: Any) -> int | None:
-        return obj.value if type(obj) is _Passed else None
+def dump_passing(obj: Any) -> tuple[bytes, list[int]]:
+    """Pickle what pickles only as an argument of a new process, for one that runs. Return the descriptors to send, too.
+
+    Raises:
+        Exception: What pickling raises.
+    """
+    passing, stream = _Passing(), io.BytesIO()
+    context.set_spawning_popen(passing)  # type: ignore[arg-type]  # it has the needed interface
+    try:
+        reduction.dump(obj, stream)
+    finally:
+        context.set_spawning_popen(None)
+    return stream.getvalue(), passing.descriptors
 
 
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, data: bytes, descriptors: list[int]) -> None:
-        super().__init__(io.BytesIO(data))
-        self._descriptors = descriptors
-
-    def persistent_load(self, number: Any) -> _Passed:
-        return _Passed(self._descriptors[number])
+def load_passed(data: bytes, descriptors: Iterable[int]) -> Any:
+    """Unpickle it in the thread that will use it: pickles inside of it may be loaded later."""
+    _arrived.descriptors = tuple(descriptors)
+    return pickle.loads(data)
 
 
 def send_end(sock: socket.socket, end: LinkEnd) -> None:
@@ -211,14 +230,8 @@ def send_end(sock: socket.socket, end: LinkEnd) -> None:
     Raises:
         OSError: The other side is gone.
     """
-    popen, stream = _Popen(), io.BytesIO()
-    context.set_spawning_popen(popen)  # type: ignore[arg-type]  # it has the needed interface
-    try:
-        _Pickler(stream, pickle.HIGHEST_PROTOCOL).dump(end)
-    finally:
-        context.set_spawning_popen(None)
-    data = stream.getvalue()
-    socket.send_fds(sock, [_HEADER.pack(len(data), len(popen.descriptors))], popen.descriptors)
+    data, descriptors = dump_passing(end)
+    socket.send_fds(sock, [_HEADER.pack(len(data), len(descriptors))], descriptors)
     sock.sendall(data)
 
 
@@ -243,7 +256,7 @@ def receive_end(sock: socket.socket) -> LinkEnd:
             if not part:
                 raise ConnectionAbortedError("the other side has closed the connection while passing an end")
             data += part
-        end: LinkEnd = _Unpickler(data, descriptors).load()
+        end: LinkEnd = load_passed(data, descriptors)
     except BaseException:
         for each in descriptors:
             os.close(each)

@@ -101,8 +101,7 @@ class Frame:
             as_views = inbound.receiver is not None and inbound.receiver.bytes_as_views
             return decode(Form(self._form), self._head, buffers, self._num_deep, bytes_as_views=as_views)
         except BaseException as exc:
-            error = contained(exc, "unpickling")
-            if error is exc:
+            if (error := contained(exc, "unpickling")) is exc:
                 raise
             raise error from exc
 

@@ -29,7 +29,7 @@ from spdl._processes._memory import Writer
 from ._connection import Receiver, Store, wait_readable
 from ._custom import CustomStore
 from ._frame import BELL, HEADER, INLINE, RAW, Frame, Inbound, cut, dump_spans
-from ._pickling import NOTHING, Encoded, Encoder, Form, contained
+from ._pickling import NOTHING, Encoded, Encoder, Form
 from ._rings import Rings
 
 #: Below the size for which malloc maps memory anew each time: a receive of 128 KiB took 28 us where measured, one of 64
@@ -97,13 +97,7 @@ class Link:
         Raises:
             Exception: Any error of pickling, handled as in ``Frame.load``; or an error of the store (``BufferError``).
         """
-        try:
-            encoded = self._encoder.encode(payload)
-        except BaseException as exc:
-            error = contained(exc, "pickling")
-            if error is exc:
-                raise
-            raise error from exc
+        encoded = self._encoder.encode(payload)
         if encoded.buffers and self.store is not None:
             with self._put_lock:
                 encoded.spans = self.store.put(encoded.buffers)

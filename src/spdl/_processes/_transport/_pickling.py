@@ -117,46 +117,51 @@ class Encoder:
         """Encode ``payload``.
 
         Raises:
-            Exception: Any error of pickling: ``__reduce__`` is user code.
+            Exception: Any error of pickling: ``__reduce__`` is user code. See ``contained``.
         """
-        kind = type(payload)
-        if payload is NOTHING:
-            return _EMPTY
-        if kind in _SCALARS:
-            return Encoded(Form.PICKLE, pickle.dumps(payload, 5))
-        if kind is bytes or kind is bytearray:
-            if len(payload) < LARGE:
-                if kind is bytes:
-                    return Encoded(Form.RAW, payload)
+        try:
+            kind = type(payload)
+            if payload is NOTHING:
+                return _EMPTY
+            if kind in _SCALARS:
                 return Encoded(Form.PICKLE, pickle.dumps(payload, 5))
-            return Encoded(Form.BYTES if kind is bytes else Form.BYTEARRAY, b"", (payload,))
-        if kind.__module__ == "numpy" and kind is getattr(sys.modules.get("numpy"), "ndarray", None):
-            reduced = reduce_array(payload, writable=True)
-            if reduced is not NotImplemented and payload.nbytes >= LARGE and reduced[0] is make_array:
-                buffer, *rest = reduced[1]
-                return Encoded(Form.ARRAY, marshal.dumps((buffer.raw().readonly, *rest)), (buffer,))
-        if self._thorough:
-            return _encode_deep(payload, thorough=True)
-        if self._search:
-            encoded = _encode_deep(payload)
-            if not encoded.num_deep:
-                self._search = False
-                self._num_unsearched = 0
-            return encoded
-        buffers: list[Any] = []
-        stream, tensors = io.BytesIO(), Tensors()
-        pickler = MemoryPickler(stream, 5, buffer_callback=collector(buffers, tensors))
-        pickler.tensors = tensors
-        pickler.dump(payload)
-        head = stream.getvalue()
-        if len(head) >= _SUSPICIOUS and kind is not str:
-            self._num_unsearched -= 1
-            if self._num_unsearched < 0:
-                self._num_unsearched = _PATIENCE
+            if kind is bytes or kind is bytearray:
+                if len(payload) < LARGE:
+                    if kind is bytes:
+                        return Encoded(Form.RAW, payload)
+                    return Encoded(Form.PICKLE, pickle.dumps(payload, 5))
+                return Encoded(Form.BYTES if kind is bytes else Form.BYTEARRAY, b"", (payload,))
+            if kind.__module__ == "numpy" and kind is getattr(sys.modules.get("numpy"), "ndarray", None):
+                reduced = reduce_array(payload, writable=True)
+                if reduced is not NotImplemented and payload.nbytes >= LARGE and reduced[0] is make_array:
+                    buffer, *rest = reduced[1]
+                    return Encoded(Form.ARRAY, marshal.dumps((buffer.raw().readonly, *rest)), (buffer,))
+            if self._thorough:
+                return _encode_deep(payload, thorough=True)
+            if self._search:
                 encoded = _encode_deep(payload)
-                self._search = encoded.num_deep > 0
+                if not encoded.num_deep:
+                    self._search = False
+                    self._num_unsearched = 0
                 return encoded
-        return _encoded(Form.PICKLE, head, buffers, tensors)
+            buffers: list[Any] = []
+            stream, tensors = io.BytesIO(), Tensors()
+            pickler = MemoryPickler(stream, 5, buffer_callback=collector(buffers, tensors))
+            pickler.tensors = tensors
+            pickler.dump(payload)
+            head = stream.getvalue()
+            if len(head) >= _SUSPICIOUS and kind is not str:
+                self._num_unsearched -= 1
+                if self._num_unsearched < 0:
+                    self._num_unsearched = _PATIENCE
+                    encoded = _encode_deep(payload)
+                    self._search = encoded.num_deep > 0
+                    return encoded
+            return _encoded(Form.PICKLE, head, buffers, tensors)
+        except BaseException as exc:
+            if (error := contained(exc, "pickling")) is exc:
+                raise
+            raise error from exc
 
 
 def encode(payload: Any) -> Encoded:

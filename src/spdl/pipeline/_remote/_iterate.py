@@ -6,6 +6,7 @@ import itertools
 import math
 import select
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
@@ -26,6 +27,8 @@ from ._iterate_main import run
 
 if TYPE_CHECKING:
     from spdl._processes._transport._frame import Frame
+
+    from ._moved import MovedWorkers
 
 T = TypeVar("T")
 
@@ -114,37 +117,32 @@ def iterate_in_subprocess(
         "arena": arena,
     }
     if resumable is False:
-        made: Worker[T] = _start(Worker, fn, **options)
+        made: Worker[T] = start_iterating(fn, **options)
         return made
     from ._run_pipeline_main import SourceFactory  # imported late: few iterables have a state
 
     if not callable(fn):
         raise TypeError(f"fn must be callable, got {fn!r}")
-    return iterate_resumably(SourceFactory(fn, resumable), **options)
+    return start_iterating(SourceFactory(fn, resumable), is_resumable=True, **options)
 
 
-def iterate_resumably(fn: Callable[[], Iterable[T]], *, buffer_size: int = 3, **options: Any) -> ResumableWorker[T]:
-    """Same as ``iterate_in_subprocess``, for a ``fn`` that returns ``ResumableItems``."""
-    if as_int("buffer_size", buffer_size) < 1:
-        raise ValueError(
-            f"buffer_size must be >= 1 for a resumable pipeline, got {buffer_size}: without a limit, the other process "
-            "does not learn which items have been read"
-        )
-    made: ResumableWorker[T] = _start(ResumableWorker, fn, buffer_size=buffer_size, **options)
-    return made
-
-
-def _start(
-    of: type[Any],
-    fn: Callable[[], Iterable[Any]],
+def start_iterating(
+    fn: Callable[[], Iterable[T]],
     *,
-    buffer_size: int,
+    is_resumable: bool = False,
+    buffer_size: int = 3,
     initializer: Callable[[], object] | Sequence[Callable[[], object]] | None = None,
     mp_context: str | None = None,
     timeout: float | None = None,
     daemon: bool = False,
     arena: Any = None,
-) -> Any:
+) -> Worker[T]:
+    """Same as ``iterate_in_subprocess``. If it is resumable, ``fn`` returns ``ResumableItems``."""
+    if is_resumable and as_int("buffer_size", buffer_size) < 1:
+        raise ValueError(
+            f"buffer_size must be >= 1 for a resumable pipeline, got {buffer_size}: without a limit, the other process "
+            "does not learn which items have been read"
+        )
     if not callable(fn):
         raise TypeError(f"fn must be callable, got {fn!r}")
     initializers = _as_sequence(initializer)
@@ -170,7 +168,7 @@ def _start(
         has_rings=True,
         **options,
     )
-    worker = of(child, buffer_size, timeout)
+    worker: Worker[T] = (ResumableWorker if is_resumable else Worker)(child, buffer_size, timeout)
     worker.wait_ready()
     return worker
 
@@ -215,6 +213,13 @@ class Worker(Generic[T]):
         self.number = 0  # of the latest iteration
         self._is_ended = False
         self._environment = Environment()
+        self._owned: MovedWorkers | None = None
+
+    def own(self, workers: MovedWorkers) -> None:
+        """Own the workers that the iterable uses in its process: they end with that, or explain why it has failed."""
+        self._owned = workers
+        # At interpreter exit, all children are ended together, not by this finalizer.
+        weakref.finalize(self, _end, self._child, workers).atexit = False
 
     def __iter__(self) -> Iterator[T]:
         self.check()
@@ -278,16 +283,26 @@ class Worker(Generic[T]):
                 return frame
             attempt, failure = frame.load()
             error = failure.as_error(attempt)
-        if isinstance(error, TimeoutError):
-            self.end(0)  # by force: a graceful end would only take longer
-        else:
-            self.end()
-        raise error
+        raise self.end(error)
 
-    def end(self, timeout: float = 3.0) -> None:
-        """End the process; after ``timeout`` seconds by force."""
+    def end(self, error: WorkerError) -> WorkerError:
+        """End the process, because of an error. Return the error to raise."""
         self._is_ended = True
-        self._child.stop(timeout)
+        # After a timeout by force: a graceful end would only take longer.
+        self._child.stop(0.0 if isinstance(error, TimeoutError) else 3.0)
+        if self._owned is None:
+            return error
+        explained = self._owned.explain(error)
+        self._owned.stop()
+        if explained is not error:
+            explained.__cause__ = error
+        return explained
+
+
+def _end(child: Child, workers: MovedWorkers) -> None:
+    """End the process that uses the workers, then the workers, when nothing refers to the items."""
+    child.stop()
+    workers.stop()
 
 
 class ResumableWorker(Worker[T]):
@@ -389,11 +404,11 @@ class _Iteration(Generic[T]):
             self._give_credit(worker)
         try:
             item: T = frame.load()
-        except Exception as exc:
-            worker.end()
-            raise WorkerError(
-                f"Failed to fetch the next item: it cannot be unpickled here: {exc} ({type(exc).__name__})"
-            ) from exc
+        except Exception as exc:  # noqa: BLE001 - unpickling runs the user's code
+            text = f"Failed to fetch the next item: it cannot be unpickled here: {exc} ({type(exc).__name__})"
+            error = WorkerError(text)
+            error.__cause__ = exc
+            raise worker.end(error)  # noqa: B904 - it has its cause
         return item
 
     def _give_credit(self, worker: Worker[T]) -> None:

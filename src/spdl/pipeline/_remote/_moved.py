@@ -35,23 +35,25 @@ class MovedWorkers:
     def __init__(self) -> None:
         self.children: list[Child] = []
         self._starting: list[Child] = []  # workers whose initializer has not returned, as far as is known
-        self._to_close: list[Callable[[], object]] = []  # close link ends of the process that uses the workers
+        self._ends: list[LinkEnd] = []  # of the links, for the process that uses the workers
 
-    def add(self, child: Child, end: LinkEnd) -> None:
-        """Take ownership of a pool's worker, and keep the user process's end of its link until it was sent."""
+    def add(self, child: Child, end: LinkEnd, *, is_awaited: bool) -> None:
+        """Take ownership of a worker, and keep the user process's end of its link until it was sent.
+
+        Args:
+            child: The worker.
+            end: Of its link to the process that uses it.
+            is_awaited: Whether ``wait_ready`` waits for it. The pipeline itself waits for workers of regions.
+        """
         self.children.append(child)
-        self._starting.append(child)
-        self._to_close.append(end.close)
-
-    def adopt(self, children: Sequence[Child], close_ends: Callable[[], object]) -> None:
-        """Take ownership of workers of regions. The pipeline itself waits for their initializers."""
-        self.children += children
-        self._to_close.append(close_ends)
+        if is_awaited:
+            self._starting.append(child)
+        self._ends.append(end)
 
     def close_ends(self) -> None:
         """Close this process's copies of the ends, after the process that uses the workers has started or failed to."""
-        while self._to_close:
-            self._to_close.pop()()
+        while self._ends:
+            self._ends.pop().close()
 
     def wait_ready(self) -> None:
         """Wait until the initializers of pools have returned.
@@ -144,7 +146,7 @@ def _start_workers(
             raise
         finally:
             there.close()
-        workers.add(child, here)
+        workers.add(child, here, is_awaited=True)
     return MovedProcessPool(name, ends)
 
 

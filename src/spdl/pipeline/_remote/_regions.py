@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl._errors import PipelineError, PipelineStateError, WorkerDiedError, WorkerError
 from spdl._processes._calls import Caller, Port, Request, wait_any
-from spdl._processes._child import Child, stop_all
+from spdl._processes._child import Child
 from spdl._processes._transport._connecting import LinkEnd, link_ends
 from spdl._processes._transport._frame import Frame
 from spdl.pipeline._cpus import usable_cpus
@@ -36,6 +36,9 @@ from spdl.pipeline.defs import (
 )
 
 from ._region_main import RegionSpec, RegionTalk, run_moved_worker, run_worker
+
+if TYPE_CHECKING:
+    from ._moved import MovedWorkers
 
 
 def make_workers(region: Region, info: StageInfo, options: BuildOptions) -> RegionWorkers:
@@ -247,24 +250,23 @@ def start_worker(body: Callable[..., None], spec: RegionSpec, index: int, *args:
 
 
 def move_regions(
-    config: PipelineConfig[Any], options: BuildOptions, *, mp_context: str | None = None
-) -> tuple[PipelineConfig[Any], list[Child]]:
+    config: PipelineConfig[Any], options: BuildOptions, workers: MovedWorkers, mp_context: str | None = None
+) -> PipelineConfig[Any]:
     """Start the workers of all regions of ``config``, including merged pipelines.
 
     Args:
         config: Description of a pipeline that will run in another process.
         options: Options of that pipeline.
+        workers: Gets the workers that are started, and the link ends for the process where the pipeline runs.
         mp_context: Start method of workers whose region does not set one.
 
     Returns:
-        The description to send to the new process, once, as an argument of that process; call ``close_ends`` with it
-        afterwards. And the workers, which the caller must end.
+        The description to send to the new process, once, as an argument of that process.
 
     Raises:
         ValueError: A region has ``restart=True``: the new workers could not be reached from the other process.
-        Exception: An error of starting a process. Workers that had been started are stopped.
+        Exception: An error of starting a process.
     """
-    children: list[Child] = []
 
     def move(cfg: PipelineConfig[Any]) -> PipelineConfig[Any]:
         # One for each mark that opens a region, in their order.
@@ -282,43 +284,26 @@ def move_regions(
         if target.restart:
             raise ValueError(f"restart=True is not available for a region of a pipeline in a subprocess: {target!r}")
         spec = spec_of(region, region.name, options)
-        ends: list[LinkEnd] = []
-        attached = AttachedWorkersConfig(num_workers_of(target), ends=ends)
+        attached = AttachedWorkersConfig(num_workers_of(target))
         for index in range(num_workers_of(target)):
             near, far = link_ends()
             try:
                 context = target.mp_context or mp_context
-                children.append(start_worker(run_moved_worker, spec, index, near, mp_context=context))
+                child = start_worker(run_moved_worker, spec, index, near, mp_context=context)
+            except BaseException:
+                far.close()
+                raise
             finally:
                 near.close()
-            ends.append(far)
+            workers.add(child, far, is_awaited=False)
+            attached.ends.append(far)
         return replace(region.mark, target=attached)
 
-    try:
-        return move(config), children
-    except BaseException:
-        stop_all(children)
-        raise
+    return move(config)
 
 
 def _opens(stage: object) -> bool:
     return isinstance(stage, PlacementConfig) and isinstance(stage.target, ExecutorConfig)
-
-
-def close_ends(config: PipelineConfig[Any]) -> None:
-    """Close the link ends in ``config``, in the process that has sent it to another process."""
-    for target in _attached(config):
-        for end in target.ends:
-            end.close()
-
-
-def _attached(config: PipelineConfig[Any]) -> Iterator[AttachedWorkersConfig]:
-    if isinstance(config.src, MergeConfig):
-        for sub in config.src.pipeline_configs:
-            yield from _attached(sub)
-    for stage in config.pipes:
-        if isinstance(stage, PlacementConfig) and isinstance(stage.target, AttachedWorkersConfig):
-            yield stage.target
 
 
 @dataclass(frozen=True, repr=False)

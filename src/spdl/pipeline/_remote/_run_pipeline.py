@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import inspect
 import os
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from os import PathLike
-from typing import Any, Generic, NoReturn, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
-from spdl._errors import WorkerError
 from spdl._processes._main_module import find_unpicklable
 from spdl.pipeline._builder import PipelineBuilder
 from spdl.pipeline._options import OPTIONS, BuildOptions, checked, shows_options
@@ -19,7 +16,7 @@ from spdl.pipeline._seeding import check_seeded
 from spdl.pipeline.config import is_diagnostic_mode_enabled
 from spdl.pipeline.defs import MergeConfig, PipelineConfig, PlacementConfig
 
-from ._iterate import iterate_in_subprocess, iterate_resumably
+from ._iterate import Worker, iterate_in_subprocess, start_iterating
 from ._moved import MovedWorkers, move_executors
 from ._run_pipeline_main import PipelineFactory, take_along
 
@@ -103,9 +100,12 @@ def run_pipeline_in_subprocess(
     workers = MovedWorkers()
     try:
         config = move_executors(config, workers, of_process.get("mp_context"))
-        config = _move_regions(config, options, workers, of_process.get("mp_context"))
-        start = iterate_resumably if options["resumable"] else iterate_in_subprocess
-        items: Iterable[T] = start(PipelineFactory(config, options), **of_process)
+        if has_regions(config):
+            from ._regions import move_regions  # imported late: rarely needed, and slow to import
+
+            config = move_regions(config, options, workers, of_process.get("mp_context"))
+        is_resumable = bool(options["resumable"])
+        items: Worker[T] = start_iterating(PipelineFactory(config, options), is_resumable=is_resumable, **of_process)
         workers.close_ends()
         workers.wait_ready()
     except BaseException as exc:
@@ -113,22 +113,9 @@ def run_pipeline_in_subprocess(
         if type(exc) is TypeError and (part := find_unpicklable_part(config, options)) is not None:
             raise TypeError(f"cannot send {part}\n{exc}") from exc.__cause__
         raise
-    if not workers.children:
-        return items
-    return (_ResumableWithWorkers if options["resumable"] else _WithWorkers)(items, workers)
-
-
-def _move_regions(
-    config: PipelineConfig[T], options: BuildOptions, workers: MovedWorkers, mp_context: Any
-) -> PipelineConfig[T]:
-    """Return the pipeline with regions whose workers have been started in this process."""
-    if not has_regions(config):
-        return config
-    from ._regions import close_ends, move_regions  # imported late: rarely needed, and slow to import
-
-    moved, children = move_regions(config, options, mp_context=mp_context)
-    workers.adopt(children, partial(close_ends, moved))
-    return moved
+    if workers.children:
+        items.own(workers)
+    return items
 
 
 def _absolute(path: str | PathLike[str] | None) -> str | None:
@@ -139,81 +126,6 @@ def _as_sequence(initializer: Any) -> Iterable[Any]:
     if initializer is None:
         return ()
     return initializer if isinstance(initializer, Iterable) and not callable(initializer) else (initializer,)
-
-
-class _WithWorkers(Generic[T]):
-    """The iterable over a pipeline in a subprocess, with the workers of that pipeline. They end together."""
-
-    def __init__(self, items: Iterable[T], workers: MovedWorkers) -> None:
-        self._parts = [items]
-        self._workers = workers
-        # At interpreter exit, all children are ended together, not by this finalizer.
-        weakref.finalize(self, _end, self._parts, workers).atexit = False
-
-    def __iter__(self) -> Iterator[T]:
-        return _Items(self, self._parts[0])
-
-    def fail(self, error: WorkerError) -> NoReturn:
-        """End the workers and raise ``error``, with which the subprocess has ended."""
-        explained = self._workers.explain(error)
-        self._workers.stop()
-        if explained is error:
-            raise error
-        raise explained from error
-
-
-class _ResumableWithWorkers(_WithWorkers[T]):
-    """Same as ``_WithWorkers``, for a resumable pipeline."""
-
-    def __iter__(self) -> Iterator[T]:
-        return _HeldItems(self, self._parts[0])
-
-    def state_dict(self) -> dict[str, str]:
-        return self._parts[0].state_dict()  # type: ignore[attr-defined, no-any-return] # of ``iterate_resumably``
-
-    def load_state_dict(self, state: Any) -> None:
-        self._parts[0].load_state_dict(state)  # type: ignore[attr-defined]
-
-
-class _Items(Iterator[T]):
-    """An iterator that keeps the subprocess and its workers alive."""
-
-    def __init__(self, owner: _WithWorkers[T], items: Iterable[T]) -> None:
-        self._owner = owner
-        self._items: Iterator[T] | None = None
-        try:
-            self._items = iter(items)
-        except WorkerError as exc:
-            owner.fail(exc)
-
-    def __next__(self) -> T:
-        assert self._items is not None
-        try:
-            return next(self._items)
-        except WorkerError as exc:
-            self._owner.fail(exc)
-
-
-class _HeldItems(_Items[T]):
-    """Same as ``_Items``, for a resumable pipeline; see ``spdl.dataloader._holding.Holding``."""
-
-    _items: Any
-
-    def hold(self) -> None:
-        self._items.hold()
-
-    def token(self) -> int:
-        token: int = self._items.token()
-        return token
-
-    def commit(self, token: int) -> None:
-        self._items.commit(token)
-
-
-def _end(parts: list[Any], workers: MovedWorkers) -> None:
-    """End the process that uses the workers, then the workers, when nothing refers to the items."""
-    parts.clear()
-    workers.stop()
 
 
 def has_regions(config: PipelineConfig[Any]) -> bool:
