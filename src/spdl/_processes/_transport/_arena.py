@@ -15,7 +15,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from spdl._processes._memory import Area, Sender, View
 from spdl._reports import add_note
@@ -110,62 +110,25 @@ class Arena:
         self._mapped = None
 
 
-class ArenaSender:
+class ArenaSender(Sender):
     """The sending side of an arena: a ``Store`` that can also provide memory in advance (slots).
 
-    Thread-safe. In a forked child it never has room: the memory belongs to the parent.
+    Thread-safe. Copies without the GIL if buffers are large. In a forked child it never has room: the memory belongs to
+    the parent.
     """
 
-    def __init__(self, area: Area) -> None:
-        self._area = area
-        self._sender = Sender(area)
+    if TYPE_CHECKING:  # of any objects with the buffer protocol, which stubs of arrays may not tell
 
-    def put(self, buffers: Sequence[Any]) -> list[tuple[int, int, int]] | None:
-        """Copy buffers to the arena, without the GIL if they are large. Buffers inside a slot are not copied.
+        def put(self, buffers: Sequence[Any]) -> list[tuple[int, int, int]] | None: ...
 
-        Args:
-            buffers: Contiguous buffers: ``pickle.PickleBuffer``, for example.
-
-        Returns:
-            The block, offset and size in bytes of each; ``None`` if there is no room, and then nothing is put.
-        """
-        return self._sender.put(buffers)
-
-    def take_back(self, spans: Sequence[tuple[int, int, int]]) -> None:
-        """Undo a put that will not be sent."""
-        self._sender.take_back(spans)
-
-    def slot(self, num_bytes: int) -> memoryview | None:
+    def slot(self, num_bytes: int) -> memoryview | None:  # type: ignore[override]  # what native code gives is one, untyped
         """Memory in the arena to fill in place, aligned to 64 bytes; ``None`` if there is no room.
 
         Putting parts of it does not copy, so do not change it after that. It is freed when the last view on this side
         is gone and the other side has dropped everything that was sent from it.
         """
-        slot = self._sender.slot(num_bytes)
+        slot = super().slot(num_bytes)
         return None if slot is None else memoryview(slot)
-
-    def trim(self) -> None:
-        """Return all free memory to the system; useful before a long pause."""
-        self._sender.trim()
-
-    def close(self) -> None:
-        """Close its descriptor. Idempotent. From then on there is no room; slots and sent buffers stay valid."""
-        self._sender.close()
-
-    @property
-    def num_bytes_used(self) -> int:
-        """Bytes in use in the arena, rounded up for alignment."""
-        return self._sender.num_bytes_used
-
-    @property
-    def num_bytes_reserved(self) -> int:
-        """Bytes of memory that the arena takes from the system, used or not."""
-        return self._sender.num_bytes_reserved
-
-    @property
-    def limit(self) -> int:
-        """Most bytes that are in it at a time."""
-        return self._area.num_bytes
 
 
 class ArenaReceiver:

@@ -1,4 +1,9 @@
-"""Shared by the explicit arenas: the user's object, and waiting for the other side."""
+"""Explicit arenas: shared memory of a fixed size, as a ring from which items are copied, or in segments read in place.
+
+They are no limits of the automatic arena, because their contract is another one: units that a user's code may write and
+read itself, published and freed in order; exact sizes, so that items may wrap around the end of a ring; a producer that
+waits for room, and fails, where the automatic arena never waits and sends another way.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +22,18 @@ from ._arena import pass_descriptors, take_descriptors
 
 #: The word of the control part that becomes non-zero when nothing will be read any longer.
 _SHUTDOWN = 3
+#: Words of the control part of a ring: total bytes published, and freed, since the last reset.
+_HEAD = 0
+_TAIL = 1
+#: The same of segments: number of published items.
+_PUBLISHED = 0
 #: Memory is reserved from the system in steps of this many bytes.
 _STEP = 1 << 20
+#: A cache line, and the widest vector register.
+_ALIGNMENT = 64
+_PAGE = 4096
+_MOST_SEGMENTS = 1 << 20
+_INDEX = struct.Struct("=I")
 
 
 class ExplicitArena:
@@ -75,7 +90,7 @@ class ExplicitArena:
         self._mapped = take_descriptors(state["_mapped"])
 
 
-def as_positive(name: str, value: int) -> int:
+def _as_positive(name: str, value: int) -> int:
     number = as_int(name, value)
     if number <= 0:
         raise ValueError(f"{name} must be > 0, got {number}")
@@ -86,11 +101,13 @@ def wait_until(area: Area, is_ready: Callable[[], bool], seconds: float) -> bool
     """Wait until the other side has changed the state.
 
     Returns:
-        False after a timeout.
+        False after a timeout; at once if ``seconds`` is 0.
 
     Raises:
         BufferError: The arena was shut down.
     """
+    if seconds <= 0:
+        return False
     deadline = monotonic() + seconds
     while True:
         area.announce_wait()
@@ -131,8 +148,8 @@ def reserve(area: Area, reserved: int, end: int, last: int) -> int:
     return target
 
 
-_HEAD = 0
-_TAIL = 1
+def _round_up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
 
 
 class SharedMemoryRingBuffer(ExplicitArena):
@@ -155,7 +172,7 @@ class SharedMemoryRingBuffer(ExplicitArena):
     """
 
     def __init__(self, capacity: int, *, acquire_timeout: float = 60.0) -> None:
-        capacity = as_positive("capacity", capacity)
+        capacity = _as_positive("capacity", capacity)
         super().__init__("ring", capacity, 0, acquire_timeout)
         self._capacity = capacity
 
@@ -233,10 +250,7 @@ class RingWriter:
         return self._end - self._area.load(_TAIL) + size <= self._capacity
 
     def _wait_for(self, size: int) -> None:
-        is_there = self._acquire_timeout > 0 and wait_until(
-            self._area, lambda: self._has_room(size), self._acquire_timeout
-        )
-        if not is_there:
+        if not wait_until(self._area, lambda: self._has_room(size), self._acquire_timeout):
             free = self._capacity - (self._end - self._area.load(_TAIL))
             raise BufferError(
                 f"the ring is full: {size} bytes are needed, {free} of {self._capacity} are free, and none were freed"
@@ -279,18 +293,6 @@ class RingReader:
         self._area.ring()
 
 
-_PUBLISHED = 0
-#: A cache line, and the widest vector register.
-_ALIGNMENT = 64
-_PAGE = 4096
-_MOST_SEGMENTS = 1 << 20
-_INDEX = struct.Struct("=I")
-
-
-def _round_up(value: int, multiple: int) -> int:
-    return -(-value // multiple) * multiple
-
-
 class SharedMemorySegmentPool(ExplicitArena):
     """Shared memory in segments of one size for a worker's items: one segment per item, read in place.
 
@@ -313,10 +315,8 @@ class SharedMemorySegmentPool(ExplicitArena):
     """
 
     def __init__(self, segment_size: int, count: int, *, acquire_timeout: float = 60.0) -> None:
-        segment_size = as_positive("segment_size", segment_size)
-        count = as_positive("count", count)
-        if count > _MOST_SEGMENTS:
-            raise ValueError(f"count must be <= {_MOST_SEGMENTS}, got {count}")
+        segment_size = _as_positive("segment_size", segment_size)
+        count = _as_positive("count", as_int("count", count, most=_MOST_SEGMENTS))
         super().__init__("segments", _Layout(segment_size, count).start(count), count, acquire_timeout)
         self._segment_size = segment_size
         self._count = count
@@ -402,9 +402,7 @@ class SegmentWriter:
         self._end = 0
         if self._segment is not None:  # of a unit that was aborted
             return
-        if not self._has_free() and not (
-            self._acquire_timeout > 0 and wait_until(self._area, self._has_free, self._acquire_timeout)
-        ):
+        if not self._has_free() and not wait_until(self._area, self._has_free, self._acquire_timeout):
             raise BufferError(
                 f"all {self._layout.count} segments are in use, and none was freed within {self._acquire_timeout:g} s;"
                 " make count or acquire_timeout larger, consume faster, or release received objects"
