@@ -113,59 +113,30 @@ class Child:
             ValueError: There is no such start method here.
             WorkerError: The system cannot start a process.
         """
+
+        def start_by(context: BaseContext) -> Child:
+            link, there = link_pair(link_limit, **link_options)
+            try:
+                process: _start.StartedProcess | None = None
+                is_renewed = fork is not None or context.get_start_method() == "forkserver"
+                arguments = there, Call(what, body, args, _start.environment() if is_renewed else {})
+                if fork is not None:
+                    with suppress(_start.TemplateGone):
+                        process = fork(run, arguments, name=name, daemon=daemon)
+                if process is None:
+                    process = _start.launch(context, run, arguments, name=name, daemon=daemon)
+                return cls(process, link, what, at_end)
+            except BaseException:
+                link.close()
+                raise
+            finally:
+                there.close()
+
         try:
-            return cls._try_start(mp_context, body, args, name, what, daemon, link_limit, at_end, fork, link_options)
+            return _try_start(mp_context, start_by)
         except BaseException:
             _call(at_end)
             raise
-
-    @classmethod
-    def _try_start(
-        cls, mp_context: str | BaseContext | None, body: Callable[..., None], args: tuple[Any, ...], *rest: Any
-    ) -> Child:
-        context = _start.context_of(mp_context)
-        for is_last in (False, True):
-            try:
-                return cls._start(context, body, args, *rest)
-            except UnpicklableError as exc:
-                if is_last or not _start.may_fork(mp_context):
-                    raise TypeError(f"{exc}. {_start.fork_advice(mp_context, _ADVICE)}") from exc.__cause__
-                context = _start.context_of("fork")
-            except _start.ForkServerGone:
-                if is_last:
-                    raise
-        raise AssertionError("unreachable")
-
-    @classmethod
-    def _start(
-        cls,
-        context: BaseContext,
-        body: Callable[..., None],
-        args: tuple[Any, ...],
-        name: str,
-        what: str,
-        daemon: bool,
-        link_limit: int | None,
-        at_end: Callable[[], None] | None,
-        fork: Callable[..., _start.StartedProcess] | None,
-        link_options: dict[str, Any],
-    ) -> Child:
-        link, there = link_pair(link_limit, **link_options)
-        try:
-            process: _start.StartedProcess | None = None
-            is_renewed = fork is not None or context.get_start_method() == "forkserver"
-            arguments = there, Call(what, body, args, _start.environment() if is_renewed else {})
-            if fork is not None:
-                with suppress(_start.TemplateGone):
-                    process = fork(run, arguments, name=name, daemon=daemon)
-            if process is None:
-                process = _start.launch(context, run, arguments, name=name, daemon=daemon)
-            return cls(process, link, what, at_end)
-        except BaseException:
-            link.close()
-            raise
-        finally:
-            there.close()
 
     # -- receiving
 
@@ -334,6 +305,21 @@ class Child:
     def __del__(self, _is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:  # `sys` may be gone at exit
         if hasattr(self, "_stopping") and not _is_finalizing():
             self.stop()
+
+
+def _try_start(mp_context: str | BaseContext | None, start_by: Callable[[BaseContext], Child]) -> Child:
+    context = _start.context_of(mp_context)
+    for is_last in (False, True):
+        try:
+            return start_by(context)
+        except UnpicklableError as exc:
+            if is_last or not _start.may_fork(mp_context):
+                raise TypeError(f"{exc}. {_start.fork_advice(mp_context, _ADVICE)}") from exc.__cause__
+            context = _start.context_of("fork")
+        except _start.ForkServerGone:
+            if is_last:
+                raise
+    raise AssertionError("unreachable")
 
 
 def _call(at_end: Callable[[], None] | None) -> None:

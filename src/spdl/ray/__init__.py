@@ -6,10 +6,4 @@ not installed: ``pip install 'spdl-native[ray]'``.
 
 from spdl._names import lazy_names
 
-__all__, __getattr__, __dir__ = lazy_names(
-    globals(),
-    {
-        "._actors": "RayActors",
-        "._source": "RaySource",
-    },
-)
+__all__, __getattr__, __dir__ = lazy_names(globals(), {"._actors": "RayActors RaySource"})

@@ -1,7 +1,7 @@
 # Written by scripts/stubs from the module's table.
 
 from ._actors import RayActors as RayActors
-from ._source import RaySource as RaySource
+from ._actors import RaySource as RaySource
 
 __all__ = [
     "RayActors",

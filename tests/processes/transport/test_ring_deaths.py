@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import pytest
 
-from spdl._processes._transport import _rings
+from spdl._processes._transport import _frame
 from spdl._processes._transport._connecting import link_pair
 from spdl._processes._transport._link import Link
 
@@ -86,7 +86,7 @@ class Other:
 
     def __init__(self, body: Callable[[Link], None], step: int, number: signal.Signals) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_rings, "_CAPACITY", CAPACITY)
+            patch.setattr(_frame, "_CAPACITY", CAPACITY)
             self.link, end = link_pair(1 << 20, has_rings=True)
         self.link.store = None  # large items through the socket: arenas have tests of their own
         self._code: int | None = None

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl._processes._memory import FrameRing
-from spdl._processes._transport import _rings
+from spdl._processes._transport import _frame
 from spdl._processes._transport._connecting import link_pair
 from spdl._processes._transport._link import Link
 
@@ -39,7 +39,7 @@ def ring_ends(capacity: int = PAGE) -> Iterator[tuple[FrameRing, FrameRing]]:
 def pair(capacity: int = PAGE, *, in_background: bool = False) -> Iterator[tuple[Link, Link]]:
     """Both ends of a connection whose rings have so many bytes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_rings, "_CAPACITY", capacity)
+        patch.setattr(_frame, "_CAPACITY", capacity)
         here, end = link_pair(1 << 20, has_rings=True)
     there = end.open()
     if in_background:
@@ -292,7 +292,7 @@ def test_without_memory_for_rings_all_goes_through_the_socket(code: int, monkeyp
             assert here.recv(timeout=100).load() == b"and back"
 
     here, end = link_pair(1 << 20, has_rings=True)
-    monkeypatch.setattr(_rings, "FrameRing", Lacking)
+    monkeypatch.setattr(_frame, "FrameRing", Lacking)
     there = end.open()
     assert there._rings is None
     check(here, there)

@@ -13,8 +13,8 @@ from multiprocessing import context, reduction
 from typing import Any, Final
 
 from ._arena import Arena, default_limit, lacks_memory
+from ._frame import RingEnds, make_rings
 from ._link import Link
-from ._rings import RingEnds, make_rings
 
 
 class _Socket(socket.socket):

@@ -28,9 +28,8 @@ from spdl._processes._memory import Writer
 
 from ._connection import Receiver, Store, wait_readable
 from ._custom import CustomStore
-from ._frame import BELL, HEADER, INLINE, RAW, Frame, Inbound, cut, dump_spans
+from ._frame import BELL, HEADER, INLINE, RAW, Frame, Inbound, Rings, cut, dump_spans
 from ._pickling import NOTHING, Encoded, Encoder, Form
-from ._rings import Rings
 
 #: Below the size for which malloc maps memory anew each time: a receive of 128 KiB took 28 us where measured, one of 64
 #: KiB took 5 us.
@@ -44,6 +43,10 @@ _MAX_PIECES: Final = 1000
 _MAX_PENDING: Final = 1 << 26
 #: Smaller frames are joined before they are written: a copy is cheaper than another piece.
 _SMALL: Final = 1 << 14
+
+
+#: All of this process, to be forgotten in forked children.
+_links: weakref.WeakSet[Link] = weakref.WeakSet()
 
 
 class Link:
@@ -73,7 +76,7 @@ class Link:
         self._num_needed = HEADER.size  # bytes needed before it is worth checking again
         self._is_closed = False
         self._writer: Writer | None = None
-        _forget_in_forked_children(self)
+        _links.add(self)
 
     @property
     def receiver(self) -> Receiver | None:
@@ -419,8 +422,6 @@ class Link:
 
 # -- fork
 
-_links: weakref.WeakSet[Link] = weakref.WeakSet()
-
 
 def _close_all() -> None:
     """In a forked child: an end left open there would hide the death of its process."""
@@ -436,7 +437,3 @@ def _close_all() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_all)
-
-
-def _forget_in_forked_children(link: Link) -> None:
-    _links.add(link)

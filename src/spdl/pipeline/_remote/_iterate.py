@@ -129,6 +129,7 @@ def iterate_in_subprocess(
 def start_iterating(
     fn: Callable[[], Iterable[T]],
     *,
+    first: Callable[[], object] | None = None,
     is_resumable: bool = False,
     buffer_size: int = 3,
     initializer: Callable[[], object] | Sequence[Callable[[], object]] | None = None,
@@ -137,7 +138,9 @@ def start_iterating(
     daemon: bool = False,
     arena: Any = None,
 ) -> Worker[T]:
-    """Same as ``iterate_in_subprocess``. If it is resumable, ``fn`` returns ``ResumableItems``."""
+    """Same as ``iterate_in_subprocess``; ``first`` comes before the initializers. If resumable, ``fn`` returns
+    ``ResumableItems``.
+    """
     if is_resumable and as_int("buffer_size", buffer_size) < 1:
         raise ValueError(
             f"buffer_size must be >= 1 for a resumable pipeline, got {buffer_size}: without a limit, the other process "
@@ -145,7 +148,7 @@ def start_iterating(
         )
     if not callable(fn):
         raise TypeError(f"fn must be callable, got {fn!r}")
-    initializers = _as_sequence(initializer)
+    initializers = (*_as_sequence(first), *_as_sequence(initializer))
     buffer_size = as_int("buffer_size", buffer_size)
     timeout = as_timeout("timeout", timeout, positive=True)
     arena = _as_arena(arena)
@@ -191,8 +194,8 @@ def _as_sequence(
 ) -> tuple[Callable[[], object], ...]:
     if initializer is None:
         return ()
-    if callable(initializer):
-        return (initializer,)
+    if callable(initializer) or not isinstance(initializer, Iterable):
+        initializer = (initializer,)
     for each in initializer:
         if not callable(each):
             raise TypeError(f"initializer must be callable, or a sequence of callables, got {each!r} in it")

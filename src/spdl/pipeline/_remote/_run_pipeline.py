@@ -96,7 +96,6 @@ def run_pipeline_in_subprocess(
         from spdl.pipeline._build import build_pipeline
 
         return build_pipeline(config)
-    of_process["initializer"] = [take_along(), *_as_sequence(of_process.get("initializer"))]
     workers = MovedWorkers()
     try:
         config = move_executors(config, workers, of_process.get("mp_context"))
@@ -105,7 +104,9 @@ def run_pipeline_in_subprocess(
 
             config = move_regions(config, options, workers, of_process.get("mp_context"))
         is_resumable = bool(options["resumable"])
-        items: Worker[T] = start_iterating(PipelineFactory(config, options), is_resumable=is_resumable, **of_process)
+        items: Worker[T] = start_iterating(
+            PipelineFactory(config, options), first=take_along(), is_resumable=is_resumable, **of_process
+        )
         workers.close_ends()
         workers.wait_ready()
     except BaseException as exc:
@@ -120,12 +121,6 @@ def run_pipeline_in_subprocess(
 
 def _absolute(path: str | PathLike[str] | None) -> str | None:
     return None if path is None else os.path.abspath(path)  # the process may have another folder
-
-
-def _as_sequence(initializer: Any) -> Iterable[Any]:
-    if initializer is None:
-        return ()
-    return initializer if isinstance(initializer, Iterable) and not callable(initializer) else (initializer,)
 
 
 def has_regions(config: PipelineConfig[Any]) -> bool:
