@@ -6,6 +6,7 @@ The engine fills them from its counters; this file does the arithmetic (means, s
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from os import PathLike
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -28,12 +29,16 @@ _SUMS: Final = {
 }
 
 
+@cache
+def _sums_of(record: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(record) if each.name in _SUMS)
+
+
 def _difference(later: R, earlier: R, **others: Any) -> R:
     """Return the record of the interval between two."""
-    for each in fields(later):
-        if each.name in _SUMS:
-            b, a = getattr(later, each.name), getattr(earlier, each.name)
-            others[each.name] = None if a is None or b is None else b - a
+    for name in _sums_of(type(later)):
+        b, a = getattr(later, name), getattr(earlier, name)
+        others[name] = None if a is None or b is None else b - a
     return replace(later, **others)
 
 
