@@ -216,10 +216,6 @@ class Acceptor:
         listener.setblocking(False)
         selector.register(listener, selectors.EVENT_READ)
 
-    @property
-    def is_pausing(self) -> bool:
-        return self._paused_until is not None
-
     def timeout(self) -> float | None:
         """Return for how long ``select`` may sleep before ``resume`` must be called; ``None``: for ever."""
         return None if self._paused_until is None else max(0.0, self._paused_until - monotonic())

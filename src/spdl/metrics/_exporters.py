@@ -125,80 +125,59 @@ class _Collector:
 
     def describe(self) -> Iterable[Any]:
         """Return the metrics without values, so that registering does not read any pipeline."""
-        return _Families().all
+        return _families(())
 
     def collect(self) -> Iterator[Any]:
-        families = _Families()
-        for number, stats in read_all():
-            families.add(str(number), stats)
-        yield from families.all
+        yield from _families(read_all())
 
 
-class _Families:
-    """All metrics, each with its values for the pipelines that were added."""
+#: Kind, name, text and value of the metrics of a pipeline, and of those of a stage.
+_OF_PIPELINES: Final[tuple[tuple[str, str, str, Callable[[PipelineStats], float]], ...]] = (
+    ("Gauge", "pipeline_threads", "Worker threads", lambda p: p.num_threads),
+    ("Counter", "pipeline_items", "Items returned to the consumer", lambda p: p.num_items),
+    ("Counter", "pipeline_consumer_wait_seconds", "Time that the consumer waited", lambda p: p.consumer_wait),
+)
+_OF_STAGES: Final[tuple[tuple[str, str, str, Callable[[StageStats], float]], ...]] = (
+    ("Counter", "stage_calls", "Finished calls, successful or failed", lambda s: s.num_calls),
+    ("Counter", "stage_failures", "Calls that raised an exception", lambda s: s.num_failures),
+    ("Counter", "stage_substituted", "Failed calls with a substitute for their output", lambda s: s.num_substituted),
+    ("Counter", "stage_lost", "Parts that calls left out of their results", lambda s: s.num_lost),
+    ("Counter", "stage_dropped", "Items dropped on purpose", lambda s: s.num_dropped),
+    ("Counter", "stage_items", "Items emitted", lambda s: s.num_emitted),
+    ("Counter", "stage_busy_seconds", "Time of all calls", lambda s: s.busy),
+    ("Counter", "stage_starved_seconds", "Time with a free slot and no input", lambda s: s.starved),
+    ("Counter", "stage_blocked_seconds", "Time with a result and no room for it", lambda s: s.blocked),
+    ("Gauge", "stage_in_flight", "Calls that run now", lambda s: s.num_in_flight),
+    ("Gauge", "channel_items", "Items that wait after the stage", lambda s: s.queue_len),
+    ("Gauge", "channel_capacity", "Items that may wait after the stage", lambda s: s.queue_capacity),
+    ("Counter", "channel_occupied_seconds", "Time in which items waited there", lambda s: s.occupied),
+)
 
-    def __init__(self) -> None:
-        self.all: list[Any] = []
-        self._core = import_extra("prometheus_client.core", "prometheus-client", "prometheus")
-        pipeline = ("pipeline",)
-        self.state = self._gauge("pipeline_state", "1 for the state that the pipeline is in", (*pipeline, "state"))
-        self.threads = self._gauge("pipeline_threads", "Worker threads", pipeline)
-        self.items = self._counter("pipeline_items", "Items returned to the consumer", pipeline)
-        self.wait = self._counter("pipeline_consumer_wait_seconds", "Time that the consumer waited", pipeline)
-        self.calls = self._counter("stage_calls", "Finished calls, successful or failed", _STAGE)
-        self.failures = self._counter("stage_failures", "Calls that raised an exception", _STAGE)
-        self.substituted = self._counter("stage_substituted", "Failed calls with a substitute for their output", _STAGE)
-        self.lost = self._counter("stage_lost", "Parts that calls left out of their results", _STAGE)
-        self.dropped = self._counter("stage_dropped", "Items dropped on purpose", _STAGE)
-        self.emitted = self._counter("stage_items", "Items emitted", _STAGE)
-        self.call = self._summary("stage_call_seconds", "Wall time of successful calls", _STAGE)
-        self.cpu = self._counter("stage_cpu_seconds", "CPU time of successful calls, where it is measured", _STAGE)
-        self.busy = self._counter("stage_busy_seconds", "Time of all calls", _STAGE)
-        self.starved = self._counter("stage_starved_seconds", "Time with a free slot and no input", _STAGE)
-        self.blocked = self._counter("stage_blocked_seconds", "Time with a result and no room for it", _STAGE)
-        self.in_flight = self._gauge("stage_in_flight", "Calls that run now", _STAGE)
-        self.length = self._gauge("channel_items", "Items that wait after the stage", _STAGE)
-        self.capacity = self._gauge("channel_capacity", "Items that may wait after the stage", _STAGE)
-        self.occupied = self._counter("channel_occupied_seconds", "Time in which items waited there", _STAGE)
 
-    def _add(self, family: Any) -> Any:
-        self.all.append(family)
-        return family
+def _families(found: Iterable[tuple[int, PipelineStats]]) -> list[Any]:
+    """Return all metrics, each with its values for these pipelines."""
+    core = import_extra("prometheus_client.core", "prometheus-client", "prometheus")
 
-    def _counter(self, name: str, text: str, labels: tuple[str, ...]) -> Any:
-        return self._add(self._core.CounterMetricFamily(f"spdl_{name}", text, labels=labels))
+    def made(kind: str, name: str, text: str, labels: tuple[str, ...]) -> Any:
+        return getattr(core, f"{kind}MetricFamily")(f"spdl_{name}", text, labels=labels)
 
-    def _gauge(self, name: str, text: str, labels: tuple[str, ...]) -> Any:
-        return self._add(self._core.GaugeMetricFamily(f"spdl_{name}", text, labels=labels))
-
-    def _summary(self, name: str, text: str, labels: tuple[str, ...]) -> Any:
-        return self._add(self._core.SummaryMetricFamily(f"spdl_{name}", text, labels=labels))
-
-    def add(self, number: str, stats: PipelineStats) -> None:
-        self.state.add_metric((number, stats.state), 1)
-        self.threads.add_metric((number,), stats.num_threads)
-        self.items.add_metric((number,), stats.num_items)
-        self.wait.add_metric((number,), stats.consumer_wait)
+    state = made("Gauge", "pipeline_state", "1 for the state that the pipeline is in", ("pipeline", "state"))
+    pipelines = [made(kind, name, text, ("pipeline",)) for kind, name, text, _ in _OF_PIPELINES]
+    stages = [made(kind, name, text, _STAGE) for kind, name, text, _ in _OF_STAGES]
+    call = made("Summary", "stage_call_seconds", "Wall time of successful calls", _STAGE)
+    cpu = made("Counter", "stage_cpu_seconds", "CPU time of successful calls, where it is measured", _STAGE)
+    for number, stats in found:
+        state.add_metric((str(number), stats.state), 1)
+        for family, of_pipeline in zip(pipelines, _OF_PIPELINES, strict=True):
+            family.add_metric((str(number),), of_pipeline[-1](stats))
         for stage in stats.stages:
-            self.add_stage((number, stage.info.stage_id, stage.info.stage_name), stage)
-
-    def add_stage(self, labels: tuple[str, str, str], stage: StageStats) -> None:
-        self.calls.add_metric(labels, stage.num_calls)
-        self.failures.add_metric(labels, stage.num_failures)
-        self.substituted.add_metric(labels, stage.num_substituted)
-        self.lost.add_metric(labels, stage.num_lost)
-        self.dropped.add_metric(labels, stage.num_dropped)
-        self.emitted.add_metric(labels, stage.num_emitted)
-        self.call.add_metric(labels, count_value=stage.num_success, sum_value=stage.wall_time)
-        if stage.num_cpu_samples:
-            self.cpu.add_metric(labels, stage.cpu_time)
-        self.busy.add_metric(labels, stage.busy)
-        self.starved.add_metric(labels, stage.starved)
-        self.blocked.add_metric(labels, stage.blocked)
-        self.in_flight.add_metric(labels, stage.num_in_flight)
-        self.length.add_metric(labels, stage.queue_len)
-        self.capacity.add_metric(labels, stage.queue_capacity)
-        self.occupied.add_metric(labels, stage.occupied)
+            labels = str(number), stage.info.stage_id, stage.info.stage_name
+            for family, of_stage in zip(stages, _OF_STAGES, strict=True):
+                family.add_metric(labels, of_stage[-1](stage))
+            call.add_metric(labels, count_value=stage.num_success, sum_value=stage.wall_time)
+            if stage.num_cpu_samples:
+                cpu.add_metric(labels, stage.cpu_time)
+    return [state, *pipelines, *stages, call, cpu]
 
 
 def read_all() -> Iterator[tuple[int, PipelineStats]]:

@@ -202,21 +202,6 @@ _NOTHING = ChannelCounts(0.0, 0, 0, 0.0, 0.0, (), (), 0, 0, 0.0)
 class _Meter:
     """Counters of a queue used outside a pipeline; the same that the engine keeps for a channel."""
 
-    __slots__ = (
-        "_clock",
-        "_get_wait",
-        "_get_waits",
-        "_nonempty_since",
-        "_num_get_waits",
-        "_num_items",
-        "_num_put",
-        "_num_put_waits",
-        "_occupied",
-        "_put_wait",
-        "_put_waits",
-        "_start",
-    )
-
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._start = clock()
