@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from spdl import _monitor
 from spdl._cli import _watch, main
-from spdl._monitor import _places
-from spdl._monitor._places import MonitorError
+from spdl._monitor import MonitorError
 from spdl._processes._elsewhere import ELSEWHERE, WorkerElsewhere
 from spdl.pipeline import Pipeline, PipelineBuilder
 from tests.support.child import run_child
@@ -27,7 +27,7 @@ def runtime_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest
     """The only folder for sockets, so that other processes of this user are not found."""
     folder = tmp_path_factory.mktemp("run")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
-    monkeypatch.setattr(_places, "folders", lambda: [str(folder / "spdl")])
+    monkeypatch.setattr(_monitor, "folders", lambda: [str(folder / "spdl")])
     return folder
 
 

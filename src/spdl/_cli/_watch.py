@@ -13,8 +13,8 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl._cli._options import CommandError, ExitCode
+from spdl._monitor import MonitorError
 from spdl._monitor._client import Connection, connect, living
-from spdl._monitor._places import MonitorError
 
 if TYPE_CHECKING:
     from spdl._cli._options import SubParsers

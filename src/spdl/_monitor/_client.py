@@ -10,7 +10,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, Final
 
-from ._places import MonitorError, is_same_user, pids
+from . import MonitorError, is_same_user, pids
 
 _TIMEOUT: Final = 10.0  # limit for an answer in seconds: a dump asks child processes
 _PAUSE: Final = 0.01  # seconds between two attempts to connect

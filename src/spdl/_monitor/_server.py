@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from spdl._reports import describe_exception, log
 
-from ._places import MonitorError, is_same_user, make_folder, socket_of
+from . import MonitorError, is_same_user, make_folder, socket_of
 
 _LOG = logging.getLogger("spdl.monitor")
 

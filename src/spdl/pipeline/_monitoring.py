@@ -18,7 +18,7 @@ from multiprocessing.util import Finalize
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from spdl._monitor._places import MonitorError
+from spdl._monitor import MonitorError
 from spdl._monitor._server import Server
 from spdl._processes._child import living_children
 from spdl._processes._elsewhere import ELSEWHERE

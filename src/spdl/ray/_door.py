@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final, NamedTuple
 
-from spdl._monitor._places import is_same_user
+from spdl._monitor import is_same_user
 from spdl._monitor._server import Acceptor
 from spdl._processes._transport._connecting import link_pair, receive_end, send_end
 from spdl._processes._transport._link import Link

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from spdl._monitor import _places, _server
+from spdl import _monitor
+from spdl._monitor import MonitorError, _server
 from spdl._monitor._client import connect, living
-from spdl._monitor._places import MonitorError
 from spdl._monitor._server import Server
 from spdl.pipeline import Pipeline, PipelineBuilder
 from tests.support.child import run_child
@@ -73,14 +73,14 @@ def test_peers_are_known_by_their_user() -> None:
     """Both ends of a connection inside this process are this user's. A socket without a peer is nobody's."""
     ours, theirs = socket.socketpair(socket.AF_UNIX)
     with ours, theirs:
-        assert _places.user_of(ours) == os.geteuid()
-        assert _places.is_same_user(theirs)
-    assert not _places.is_same_user(ours)
+        assert _monitor.user_of(ours) == os.geteuid()
+        assert _monitor.is_same_user(theirs)
+    assert not _monitor.is_same_user(ours)
 
 
 def test_other_users_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever the system names as another user is disconnected before it can ask."""
-    made = Server({"hello": dict}, is_allowed=lambda connection: _places.user_of(connection) == os.geteuid() + 1)
+    made = Server({"hello": dict}, is_allowed=lambda connection: _monitor.user_of(connection) == os.geteuid() + 1)
     try:
         with reader_of(made) as sock:
             assert sock.recv(1) == b""
@@ -270,12 +270,12 @@ def test_the_longest_path_of_a_socket(length: int, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
     made = Server({"hello": dict})
     made.close()
-    assert made.path.startswith(str(folder)) == (length <= _places._LONGEST)
+    assert made.path.startswith(str(folder)) == (length <= _monitor._LONGEST)
 
 
 def test_no_folder_has_a_short_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error says so of each."""
-    monkeypatch.setattr(_places, "_LONGEST", 3)
+    monkeypatch.setattr(_monitor, "_LONGEST", 3)
     with pytest.raises(MonitorError, match="its path is too long for a socket"):
         Server({"hello": dict})
 
@@ -311,8 +311,8 @@ def test_a_folder_that_others_can_enter_is_not_used(runtime_folder: Path, monkey
     (runtime_folder / "spdl").chmod(0o755)
     other = runtime_folder / "other"
     other.mkdir()
-    monkeypatch.setattr("spdl._monitor._places.tempfile.gettempdir", lambda: str(other))
-    assert _places.make_folder() == str(other / f"spdl-{os.getuid()}")
+    monkeypatch.setattr("spdl._monitor.tempfile.gettempdir", lambda: str(other))
+    assert _monitor.make_folder() == str(other / f"spdl-{os.getuid()}")
     (other / f"spdl-{os.getuid()}").rmdir()
     (other / f"spdl-{os.getuid()}").symlink_to("/")
     with pytest.raises(MonitorError, match="must be a folder of this user with mode 0700"):

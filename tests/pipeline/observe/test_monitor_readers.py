@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from spdl._monitor import _client
+from spdl._monitor import MonitorError, _client, make_folder, socket_of
 from spdl._monitor._client import Connection, connect, living
-from spdl._monitor._places import MonitorError, make_folder, socket_of
 from spdl._monitor._server import Server
 from tests.support.timeouts import TIMEOUT
 

@@ -36,7 +36,7 @@ def _sums_of(record: type) -> tuple[str, ...]:
 
 def _difference(later: R, earlier: R, **others: Any) -> R:
     """Return the record of the interval between two."""
-    for name in _sums_of(type(later)):
+    for name in _sums_of(type(later)):  # type: ignore[arg-type] # a class is hashable
         b, a = getattr(later, name), getattr(earlier, name)
         others[name] = None if a is None or b is None else b - a
     return replace(later, **others)
