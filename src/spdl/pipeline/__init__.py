@@ -34,9 +34,10 @@ __all__, _get, __dir__ = lazy_names(
         "._profile._run": "ProfileHook profile_pipeline",
         "._provenance._origin": "BatchOrigin",
         "._quarantine._file": "FailureEvent QuarantinedItem read_quarantine",
-        "._remote._interpreters": "iterate_in_subinterpreter run_pipeline_in_subinterpreter",
         "._remote._iterate": "iterate_in_subprocess",
-        "._remote._run_pipeline": "run_pipeline_in_subprocess",
+        "._remote._run_pipeline": (
+            "iterate_in_subinterpreter run_pipeline_in_subinterpreter run_pipeline_in_subprocess"
+        ),
         ".defs": "Rate",
         "spdl._errors": (
             "FailureLimitError InternalError InvalidOpError NoSuccessError PipelineError PipelineFailure "

@@ -59,9 +59,9 @@ from ._provenance._origin import BatchOrigin as BatchOrigin
 from ._quarantine._file import FailureEvent as FailureEvent
 from ._quarantine._file import QuarantinedItem as QuarantinedItem
 from ._quarantine._file import read_quarantine as read_quarantine
-from ._remote._interpreters import iterate_in_subinterpreter as iterate_in_subinterpreter
-from ._remote._interpreters import run_pipeline_in_subinterpreter as run_pipeline_in_subinterpreter
 from ._remote._iterate import iterate_in_subprocess as iterate_in_subprocess
+from ._remote._run_pipeline import iterate_in_subinterpreter as iterate_in_subinterpreter
+from ._remote._run_pipeline import run_pipeline_in_subinterpreter as run_pipeline_in_subinterpreter
 from ._remote._run_pipeline import run_pipeline_in_subprocess as run_pipeline_in_subprocess
 from .defs import Rate as Rate
 
