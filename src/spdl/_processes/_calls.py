@@ -110,14 +110,7 @@ def await_end(link: Link) -> None:
 
 
 def is_prepared(link: Connection, attempt: str, function: Callable[..., object] | None, *args: Any) -> bool:
-    """Call a user's function, if there is one, before the first request. If it fails, say BROKEN.
-
-    Args:
-        link: Connection to the process that waits for READY.
-        attempt: What fails then: ``Initializer failed``.
-        function: The user's.
-        args: Its arguments.
-    """
+    """Call a user's function, if there is one, before the first request. If it fails, say BROKEN."""
     failure = None if function is None else failure_of(function, *args)
     if failure is not None:
         with suppress(OSError):

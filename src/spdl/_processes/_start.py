@@ -132,12 +132,7 @@ def may_fork(mp_context: object) -> bool:
 
 
 def fork_advice(mp_context: object, advice: str) -> str:
-    """Return advice for the case that something cannot be pickled and ``may_fork`` is false.
-
-    Args:
-        mp_context: The user's start method.
-        advice: Further advice.
-    """
+    """Return advice for the case that something cannot be pickled and ``may_fork`` is false."""
     if mp_context is None and hasattr(os, "fork"):
         return f"{advice}. It could be forked instead, but other threads run here"
     return advice

@@ -46,12 +46,7 @@ _NUM_THREADS: Final = 2
 
 
 def serve(link: Link, control: socket.socket) -> None:
-    """Body of the template: serve requests until the parent closes the connection or stops sending requests.
-
-    Args:
-        link: Connection to the parent. The template ends with it.
-        control: Socket for requests.
-    """
+    """Body of the template: serve requests until the parent closes the connection or stops sending requests."""
     # Not through multiprocessing's exit, which would end the workers. They have another owner.
     try:
         _Template(link, control).run()

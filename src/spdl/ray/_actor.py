@@ -91,14 +91,7 @@ class RegionActor:
         self._error: BaseException | None = None
 
     def begin(self, spec: RegionSpec, index: int, generation: int, door: DoorAddress | None) -> None:
-        """Start working.
-
-        Args:
-            spec: The work of the region.
-            index: Its number.
-            generation: How many actors had this number before.
-            door: The pipeline's door, if there is one.
-        """
+        """Start working."""
         thread = threading.Thread(
             target=self._serve, args=(spec, index, generation, door), name="spdl-region-actor", daemon=True
         )

@@ -112,16 +112,7 @@ class _Port:
 
 
 class RayWorkers:
-    """See ``RegionWorkers``, and ``RayActors`` for the arguments.
-
-    Args:
-        spec: The work of the region.
-        num_actors: Number of actors.
-        options: Arguments of ``ray.remote``.
-        restart: Whether to replace an actor that dies.
-        start_timeout: How long an actor may take to start, in seconds.
-        address: Of the cluster to connect to; ``None``: the one that Ray chooses.
-    """
+    """See ``RegionWorkers``, and ``RayActors`` for the arguments."""
 
     may_resize = True
 

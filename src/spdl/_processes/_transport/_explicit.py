@@ -39,12 +39,6 @@ _INDEX = struct.Struct("=I")
 class ExplicitArena:
     """Anonymous memory of a fixed size, which either process can shut down. Subclasses define how it is used.
 
-    Args:
-        kind: Name of the kind of arena, for messages.
-        num_bytes: Size of the data.
-        num_blocks: Number of blocks that are counted.
-        acquire_timeout: Seconds that the worker waits for room.
-
     Raises:
         ValueError: ``acquire_timeout`` is negative.
         OSError: The system has no shared memory left.
@@ -123,12 +117,6 @@ def wait_until(area: Area, is_ready: Callable[[], bool], seconds: float) -> bool
 
 def reserve(area: Area, reserved: int, end: int, last: int) -> int:
     """Reserve system memory for the data up to ``end``, and some more, but not beyond ``last``.
-
-    Args:
-        area: The area.
-        reserved: Where the reserved part ends now.
-        end: Where it must end at least.
-        last: Where it may end at most.
 
     Returns:
         Where the reserved part ends after the call.

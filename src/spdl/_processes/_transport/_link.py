@@ -50,14 +50,7 @@ _links: weakref.WeakSet[Link] = weakref.WeakSet()
 
 
 class Link:
-    """Created by ``link_pair``, or by ``LinkEnd.open`` in the other process.
-
-    Args:
-        sock: This end.
-        store: Takes the buffers of sent messages; ``None``: they go through the socket.
-        receiver: Returns the buffers of received messages.
-        rings: For small frames; ``None``: they go through the socket.
-    """
+    """Created by ``link_pair``, or by ``LinkEnd.open`` in the other process."""
 
     def __init__(
         self, sock: socket.socket, store: Store | None, receiver: Receiver | None, rings: Rings | None = None

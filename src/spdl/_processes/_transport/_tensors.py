@@ -108,11 +108,7 @@ class Tensors:
         return slot
 
     def finish(self, buffers: Sequence[pickle.PickleBuffer]) -> tuple[bytes, list[Any]]:
-        """Return the table, and the buffers to send: those of ``buffers`` that are not tensors, and the tensors'.
-
-        Args:
-            buffers: All buffers that the pickle stream refers to, in order.
-        """
+        """Return the table, and the buffers to send, for those that the pickle stream refers to, in order."""
         places: dict[int, tuple[int, int]] = {}
         sent: list[Any] = []
         small: list[bytes] = []

@@ -113,10 +113,6 @@ class MovedProcessPool(Executor):
 
     It pickles as an argument of a new process, and is used only there. Calls start in the order of ``submit``, each on
     the first free worker. When a worker has died, queued calls and all later ones fail.
-
-    Args:
-        name: Name of the pool in errors.
-        ends: One connection to each worker.
     """
 
     is_process_pool = True
@@ -225,14 +221,7 @@ def _broken_pool(why: str) -> RuntimeError:
 
 
 def work(owner: Link, there: LinkEnd, initializer: Callable[..., object] | None, initargs: tuple[Any, ...]) -> None:
-    """Serve calls until both connections are closed.
-
-    Args:
-        owner: Connection to the process that started this one.
-        there: Connection to the process where the pipeline runs.
-        initializer: Function called first.
-        initargs: Arguments of ``initializer``.
-    """
+    """Serve calls until both connections are closed."""
     with there.open() as link:
         if link.sender is not None:
             set_current(link.sender)  # ops allocate results in the memory from which they are sent

@@ -314,10 +314,9 @@ class _Conversation:
 
 
 class RegionTalk:
-    """The messages of one region's pipeline. The sending thread calls ``encode``, the waiting thread the other methods.
+    """The messages of one region's pipeline, in one conversation.
 
-    Args:
-        conversation: Number of the conversation; messages of other ones are discarded.
+    The sending thread calls ``encode``, the waiting thread the other methods.
     """
 
     def __init__(self, conversation: int = 1) -> None:

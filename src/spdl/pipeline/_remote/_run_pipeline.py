@@ -133,12 +133,7 @@ def has_regions(config: PipelineConfig[Any]) -> bool:
 
 
 def find_unpicklable_part(config: PipelineConfig[Any], options: Mapping[str, Any]) -> str | None:
-    """Return the name of the first part that does not pickle, and why; ``None`` if all parts pickle.
-
-    Args:
-        config: The pipeline.
-        options: Other objects that must pickle, by name.
-    """
+    """Return the name of the first part that does not pickle, and why; ``None`` if all parts pickle."""
     # Locks and queues of multiprocessing, which pickle only as arguments of a new process, raise RuntimeError.
     found = find_unpicklable([*_parts(config), *options.items()], ignored=(RuntimeError,))
     return None if found is None else ": ".join(found)

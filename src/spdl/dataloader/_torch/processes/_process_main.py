@@ -88,14 +88,7 @@ class WorkerSpec:
 
 
 def serve(link: Link, payload: Payload, spec: WorkerSpec, start_limit: StartLimit | None) -> None:
-    """Load the requested batches until the loader closes the connection or dies.
-
-    Args:
-        link: Connection to the loader.
-        payload: The user's objects.
-        spec: All other parameters.
-        start_limit: Limit held while the payload is opened; ``None``: no limit.
-    """
+    """Load the requested batches until the loader closes the connection or dies."""
     import torch
 
     # Requests are read even while answers wait to be written: the loader does not read answers while it is sending a

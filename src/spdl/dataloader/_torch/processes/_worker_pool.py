@@ -277,11 +277,6 @@ class Starting:
     caller may change it afterwards. Forked workers are ready at once; the constructor starts them, because the process
     must not fork while another thread runs.
 
-    Args:
-        plan: Plan with a context of ``multiprocessing``.
-        base_seed: Base seed of the epoch.
-        progress: Where the epoch begins.
-
     Raises:
         TypeError: An object that the workers need cannot be pickled.
         WorkerError: The system cannot start a process.
