@@ -1,39 +1,19 @@
 """Objects in buckets, on web servers and in folders: read by range, with retries, and cached on a local disk.
 
-Importing this package loads no library of a store. The first request does, and raises ``RemotePackageError`` if it is
-not installed: ``pip install 'spdl-native[remote]'``.
+Names are imported on first use. Importing this package loads no library of a store. The first request does, and raises
+``RemotePackageError`` if it is not installed: ``pip install 'spdl-native[remote]'``.
 """
 
-from ._cache import DiskCache as DiskCache
-from ._client import Located as Located
-from ._client import ObjectInfo as ObjectInfo
-from ._errors import RemoteChangedError as RemoteChangedError
-from ._errors import RemoteDeniedError as RemoteDeniedError
-from ._errors import RemoteError as RemoteError
-from ._errors import RemoteNotFoundError as RemoteNotFoundError
-from ._errors import RemoteOfflineError as RemoteOfflineError
-from ._errors import RemotePackageError as RemotePackageError
-from ._errors import RemoteRangeError as RemoteRangeError
-from ._errors import RemoteThrottledError as RemoteThrottledError
-from ._errors import RemoteTimeoutError as RemoteTimeoutError
-from ._errors import RemoteUnavailableError as RemoteUnavailableError
-from ._object import RemoteObject as RemoteObject
-from ._store import RemoteStore as RemoteStore
+from spdl._names import lazy_names
 
-__all__ = [
-    "DiskCache",
-    "Located",
-    "ObjectInfo",
-    "RemoteChangedError",
-    "RemoteDeniedError",
-    "RemoteError",
-    "RemoteNotFoundError",
-    "RemoteObject",
-    "RemoteOfflineError",
-    "RemotePackageError",
-    "RemoteRangeError",
-    "RemoteStore",
-    "RemoteThrottledError",
-    "RemoteTimeoutError",
-    "RemoteUnavailableError",
-]
+__all__, __getattr__, __dir__ = lazy_names(
+    globals(),
+    {
+        "._cache": "DiskCache",
+        "._client": "Located ObjectInfo",
+        "._errors": "RemoteChangedError RemoteDeniedError RemoteError RemoteNotFoundError RemoteOfflineError "
+        "RemotePackageError RemoteRangeError RemoteThrottledError RemoteTimeoutError RemoteUnavailableError",
+        "._object": "RemoteObject",
+        "._store": "RemoteStore",
+    },
+)

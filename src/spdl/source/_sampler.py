@@ -294,11 +294,11 @@ class ShuffledSampler(Seeded, Sampler[T]):
 def as_position(position: SupportsIndex, length: int, what: str, name: str = "position") -> int:
     """The position as a number from 0 on: negative ones count from the end."""
     number = operator.index(position)
-    if number < 0:
-        number += length
-    if not 0 <= number < length:
-        raise IndexError(f"{name} {operator.index(position)} is out of range for {length} {what}")
-    return number
+    if 0 <= number < length:
+        return number
+    if -length <= number < 0:
+        return number + length
+    raise IndexError(f"{name} {number} is out of range for {length} {what}")
 
 
 class StreamShare(Epochs):
