@@ -25,7 +25,7 @@ def check_seeded(config: PipelineConfig[Any]) -> None:
     Raises:
         ValueError: They are not. The message names the stage and says what to do.
     """
-    _check_pipeline(config)
+    config._fold(_check_pipeline)
 
 
 def check_known(config: PipelineConfig[Any], attempt: str) -> None:
@@ -34,14 +34,12 @@ def check_known(config: PipelineConfig[Any], attempt: str) -> None:
     Raises:
         ValueError: They are not. The message begins with ``attempt``.
     """
-    if isinstance(config.src, MergeConfig):
-        if config.src.op is not None:
+    for each in config._walk():
+        if isinstance(each.src, MergeConfig) and each.src.op is not None:
             raise ValueError(
-                f"{attempt} which positions the outputs of merge op {name_of(config.src.op)} come from: it may keep, "
+                f"{attempt} which positions the outputs of merge op {name_of(each.src.op)} come from: it may keep, "
                 "combine or create items. Use Merge without op"
             )
-        for sub in config.src.pipeline_configs:
-            check_known(sub, attempt)
 
 
 class _Upstream:
@@ -52,16 +50,13 @@ class _Upstream:
         self.blur = blur  # why the place of an item is not known; ``None``: it is known
 
 
-def _check_pipeline(config: PipelineConfig[Any]) -> _Upstream:
-    upstream = _Upstream({}, None)
-    if isinstance(config.src, MergeConfig):
-        subs = [_check_pipeline(sub) for sub in config.src.pipeline_configs]
-        upstream = _joined(subs)
-        if config.src.op is not None:
-            upstream.blur = (
-                f"it comes behind merge op {name_of(config.src.op)}, which may keep, combine or create items, so the "
-                "positions that an item comes from are not known. Use Merge without op, or put the stage before it"
-            )
+def _check_pipeline(config: PipelineConfig[Any], merged: Sequence[_Upstream]) -> _Upstream:
+    upstream = _joined(merged)
+    if isinstance(config.src, MergeConfig) and config.src.op is not None:
+        upstream.blur = (
+            f"it comes behind merge op {name_of(config.src.op)}, which may keep, combine or create items, so the "
+            "positions that an item comes from are not known. Use Merge without op, or put the stage before it"
+        )
     return _check_stages(split_regions(config.pipes), upstream)
 
 

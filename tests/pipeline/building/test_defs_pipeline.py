@@ -1,5 +1,7 @@
 """``PipelineConfig``, and the failure limits that are judged when a whole pipeline is built."""
 
+import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -11,6 +13,7 @@ from spdl.pipeline import defs
 from spdl.pipeline.defs import (
     Disaggregate,
     Merge,
+    MergeConfig,
     Pipe,
     PipelineConfig,
     SinkConfig,
@@ -103,3 +106,29 @@ def test_limit_of_another_type_is_refused(limit: Any) -> None:
     """The message says what to use in place of a float."""
     with pytest.raises(TypeError, match=r"fractions\.Fraction"):
         validate_max_failures(limit)
+
+
+def merged_by(sizes: Sequence[int]) -> PipelineConfig[Any]:
+    """A merge of merges: ``sizes`` says how many pipelines are merged at each level, from the outside in."""
+    if not sizes:
+        return PipelineConfig(SourceConfig([0]), [Pipe(str)], SinkConfig(1))
+    return PipelineConfig(Merge([merged_by(sizes[1:]) for _ in range(sizes[0])]), [Pipe(str)], SinkConfig(1))
+
+
+@pytest.mark.parametrize("sizes", [(), (1,), (3,), (2, 3), (1, 2, 2)])
+def test_a_walk_finds_every_pipeline_once(sizes: tuple[int, ...]) -> None:
+    """Those that are merged before what they are merged into, as items go; and changes reach all of them."""
+    config = merged_by(sizes)
+    found = config._walk()
+    assert len(found) == sum(math.prod(sizes[:depth]) for depth in range(len(sizes) + 1))
+    assert found[-1] is config
+    place = {id(each): number for number, each in enumerate(found)}
+    assert len(place) == len(found)
+    for each in found:
+        for sub in each.src.pipeline_configs if isinstance(each.src, MergeConfig) else ():
+            assert place[id(sub)] < place[id(each)]
+    depth = config._fold(lambda _, merged: 1 + max(merged, default=0))
+    assert depth == len(sizes) + 1
+    changed = config._with_pipes(lambda each: [*each.pipes, Pipe(len)])
+    assert [len(each.pipes) for each in changed._walk()] == [2] * len(found)
+    assert [len(each.pipes) for each in found] == [1] * len(found)

@@ -82,7 +82,8 @@ def _split(config: PipelineConfig[Any]) -> list[_Segment]:
     Raises:
         ResumeError: The pipeline cannot be replayed.
     """
-    _check(config)
+    for each in config._walk():
+        _check(each, each is not config)
     segments = [_Segment(None, [])]
     for stage in config.pipes:
         if isinstance(stage, AggregateConfig):
@@ -92,15 +93,7 @@ def _split(config: PipelineConfig[Any]) -> list[_Segment]:
     return segments
 
 
-def _check(config: PipelineConfig[Any]) -> None:
-    if isinstance(config.src, MergeConfig):
-        for sub in config.src.pipeline_configs:
-            _check(sub)
-            for each in sub.pipes:
-                if isinstance(each, AggregateConfig):
-                    raise ResumeError(
-                        f"cannot replay a batch: {each.name!r} aggregates before a merge. Put it behind the merge"
-                    )
+def _check(config: PipelineConfig[Any], is_merged: bool) -> None:
     for stage in split_regions(config.pipes):
         if isinstance(stage, Region) and (mixing := first_mixing(stage.stages)) is not None:
             raise ResumeError(
@@ -118,6 +111,10 @@ def _check(config: PipelineConfig[Any]) -> None:
                 f"cannot replay a batch: {type(stage.op).__qualname__} of stage {stage.name!r} may hold items back "
                 "for a later output, so that the log does not tell which are in a batch. If it holds none back, "
                 "declare is_exact = True in the class; if it does, return Outputs with inputs, and declare it too"
+            )
+        if isinstance(stage, AggregateConfig) and is_merged:
+            raise ResumeError(
+                f"cannot replay a batch: {stage.name!r} aggregates before a merge. Put it behind the merge"
             )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, NamedTuple, ParamSpec, TypeVar
@@ -24,7 +24,7 @@ from spdl._processes._transport._frame import Frame
 from spdl._processes._transport._link import Link
 from spdl._processes._transport._pickling import Encoded
 from spdl.pipeline._engine._remote_calls import call_remotely, unpack_remote
-from spdl.pipeline.defs import MainProcess, MergeConfig, PathStage, PipelineConfig, PlacementConfig
+from spdl.pipeline.defs import MainProcess, PathStage, PipelineConfig, PlacementConfig, StageConfig
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -85,16 +85,17 @@ _Change = Callable[[PathStage, Executor], Executor | None]
 
 def map_pipes(config: PipelineConfig[U], change: _Change) -> PipelineConfig[U]:
     """Same as ``map_executors``, but ``change`` gets the stage too. Includes merged pipelines and all paths."""
-    source = config.src
-    if isinstance(source, MergeConfig):
-        source = replace(source, pipeline_configs=tuple(map_pipes(sub, change) for sub in source.pipeline_configs))
-    pipes = []
-    is_inside = False
-    for stage in config.pipes:
-        if isinstance(stage, PlacementConfig):
-            is_inside = not isinstance(stage.target, MainProcess)
-        pipes.append(stage._map_executors(_drop if is_inside else change))
-    return replace(config, src=source, pipes=pipes)
+
+    def changed(each: PipelineConfig[Any]) -> list[StageConfig]:
+        pipes = []
+        is_inside = False
+        for stage in each.pipes:
+            if isinstance(stage, PlacementConfig):
+                is_inside = not isinstance(stage.target, MainProcess)
+            pipes.append(stage._map_executors(_drop if is_inside else change))
+        return pipes
+
+    return config._with_pipes(changed)
 
 
 def _drop(stage: PathStage, executor: Executor) -> None:

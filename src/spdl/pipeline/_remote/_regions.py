@@ -26,11 +26,11 @@ from spdl.pipeline._info import PIPELINE_IDS, StageInfo
 from spdl.pipeline._options import BuildOptions, for_regions
 from spdl.pipeline.defs import (
     ExecutorConfig,
-    MergeConfig,
     PipelineConfig,
     PlacementConfig,
     ProcessPoolExecutorConfig,
     Region,
+    StageConfig,
     split_regions,
     without_executors,
 )
@@ -268,14 +268,10 @@ def move_regions(
         Exception: An error of starting a process.
     """
 
-    def move(cfg: PipelineConfig[Any]) -> PipelineConfig[Any]:
+    def move(cfg: PipelineConfig[Any]) -> list[StageConfig]:
         # One for each mark that opens a region, in their order.
         marks = iter([moved(part) for part in split_regions(cfg.pipes) if isinstance(part, Region)])
-        pipes = [next(marks) if _opens(stage) else stage for stage in cfg.pipes]
-        src = cfg.src
-        if isinstance(src, MergeConfig):
-            src = replace(src, pipeline_configs=tuple(move(sub) for sub in src.pipeline_configs))
-        return replace(cfg, src=src, pipes=pipes)
+        return [next(marks) if _opens(stage) else stage for stage in cfg.pipes]
 
     def moved(region: Region) -> PlacementConfig:
         target = region.target
@@ -299,7 +295,7 @@ def move_regions(
             attached.ends.append(far)
         return replace(region.mark, target=attached)
 
-    return move(config)
+    return config._with_pipes(move)
 
 
 def _opens(stage: object) -> bool:

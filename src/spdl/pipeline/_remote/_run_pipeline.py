@@ -127,9 +127,7 @@ def _absolute(path: str | PathLike[str] | None) -> str | None:
 
 def has_regions(config: PipelineConfig[Any]) -> bool:
     """Return whether the pipeline has regions."""
-    if isinstance(config.src, MergeConfig) and any(has_regions(sub) for sub in config.src.pipeline_configs):
-        return True
-    return any(isinstance(stage, PlacementConfig) for stage in config.pipes)
+    return any(isinstance(stage, PlacementConfig) for each in config._walk() for stage in each.pipes)
 
 
 def find_unpicklable_part(config: PipelineConfig[Any], options: Mapping[str, Any]) -> str | None:
@@ -140,14 +138,13 @@ def find_unpicklable_part(config: PipelineConfig[Any], options: Mapping[str, Any
 
 
 def _parts(config: PipelineConfig[Any]) -> Iterator[tuple[str, Any]]:
-    if isinstance(config.src, MergeConfig):
-        for sub in config.src.pipeline_configs:
-            yield from _parts(sub)
-        yield "the op of the merge", config.src.op
-    else:
-        yield f"the source {config.src!r}", config.src.source
-    for stage in config.pipes:
-        yield from stage._pickled_parts()
+    for each in config._walk():
+        if isinstance(each.src, MergeConfig):
+            yield "the op of the merge", each.src.op
+        else:
+            yield f"the source {each.src!r}", each.src.source
+        for stage in each.pipes:
+            yield from stage._pickled_parts()
 
 
 # -- not available

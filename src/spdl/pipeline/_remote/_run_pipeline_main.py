@@ -17,7 +17,7 @@ from spdl._errors import PipelineError, PipelineFailure
 from spdl._reports import cause_of, name_of, notes_of, text_of
 from spdl.pipeline._info import PIPELINE_IDS
 from spdl.pipeline._options import OPTIONS
-from spdl.pipeline.defs import MergeConfig, PipelineConfig, SinkConfig, SourceConfig
+from spdl.pipeline.defs import PipelineConfig, SinkConfig, SourceConfig
 
 from ._moved_pool import make_thread_pools, release_executors
 
@@ -63,9 +63,7 @@ class SourceFactory(Generic[T]):
 
 def is_continuous(config: PipelineConfig[Any]) -> bool:
     """Return whether the sources are continuous. A build raises if only some are."""
-    if isinstance(config.src, MergeConfig):
-        return any(is_continuous(sub) for sub in config.src.pipeline_configs)
-    return config.src.continuous
+    return any(isinstance(each.src, SourceConfig) and each.src.continuous for each in config._walk())
 
 
 def _build(config: PipelineConfig[T], options: BuildOptions) -> Pipeline[T]:

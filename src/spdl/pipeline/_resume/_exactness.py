@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from spdl._reports import name_of
@@ -37,24 +38,21 @@ def check_exact(config: PipelineConfig[Any], resumable: object) -> list[str]:
 def find_obstacles(config: PipelineConfig[Any]) -> list[str]:
     """Return why the pipeline cannot be resumed exactly: each entry names a stage and what to do."""
     found: list[str] = []
-    _look_at_pipeline(config, found)
+    config._fold(partial(_look_at_pipeline, found))
     return found
 
 
-def _look_at_pipeline(config: PipelineConfig[Any], found: list[str]) -> bool:
+def _look_at_pipeline(found: list[str], config: PipelineConfig[Any], merged: Sequence[bool]) -> bool:
     """Return whether an output of the pipeline may come from several positions."""
-    is_mixed = False
     if isinstance(config.src, MergeConfig):
         if config.src.op is not None:
             found.append(
                 f"merge op {name_of(config.src.op)}: it may keep, combine or create items, so the positions that an "
                 "output comes from are not known. Use Merge without op"
             )
-        mixed = [_look_at_pipeline(sub, found) for sub in config.src.pipeline_configs]
-        is_mixed = any(mixed)
     elif isinstance(config.src.source, (set, frozenset)):
         found.append("source: a set has no order that another process could repeat. Use sorted(...) of it")
-    return _look_at_stages(config.pipes, is_mixed, found)
+    return _look_at_stages(config.pipes, any(merged), found)
 
 
 def _look_at_stages(

@@ -92,18 +92,20 @@ def fingerprint_of(config: PipelineConfig[Any], facts: Sequence[SourceFacts], se
         facts: Facts of all sources, in order.
         seed: Seed of the random numbers of ops; part of the description of each stage with ``rng``.
     """
-    return _pipeline(config, list(facts), seed)
+    of_sources = iter(facts)
+
+    def describe(pipeline: PipelineConfig[Any], merged: list[list[Any]]) -> list[Any]:
+        src = pipeline.src
+        if isinstance(src, MergeConfig):
+            begin = ["merge", None if src.op is None else name_of(src.op), *merged]
+        else:
+            begin = _source(src, next(of_sources))
+        return [begin, *_stages(pipeline.pipes, seed)]
+
+    return config._fold(describe)
 
 
-def _pipeline(config: PipelineConfig[Any], facts: list[SourceFacts], seed: int) -> list[Any]:
-    return [_src(config.src, facts, seed), *_stages(config.pipes, seed)]
-
-
-def _src(src: SourceConfig[Any] | MergeConfig, facts: list[SourceFacts], seed: int) -> list[Any]:
-    if isinstance(src, MergeConfig):
-        subs = [_pipeline(sub, facts, seed) for sub in src.pipeline_configs]
-        return ["merge", None if src.op is None else name_of(src.op), *subs]
-    own = facts.pop(0)
+def _source(src: SourceConfig[Any], own: SourceFacts) -> list[Any]:
     found: list[Any] = ["source", type(src.source).__name__, own.length]
     if own.seed is not None:
         found.append(f"seed {own.seed}")

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from spdl._errors import UnsupportedPythonError
@@ -13,6 +13,7 @@ from ._source import SinkConfig, SourceConfig
 from ._stage import PathStage, StageConfig
 
 U = TypeVar("U")
+V = TypeVar("V")
 
 #: ``async op(info, input_queues, output_queue)``
 MergeOp: TypeAlias = Callable[[Any, Sequence[Any], Any], Awaitable[None]]
@@ -117,6 +118,29 @@ class PipelineConfig(Generic[U]):
         lines += [f"   - {stage!r}" for stage in self.pipes]
         lines.append(f" - Sink: {self.sink!r}")
         return "\n".join(lines)
+
+    def _fold(self, visit: "Callable[[PipelineConfig[Any], list[V]], V]") -> V:
+        """Return ``visit(pipeline, results)`` of this pipeline.
+
+        ``results`` are those of the pipelines that are merged into it, which are visited before it, in order.
+        """
+        merged = self.src.pipeline_configs if isinstance(self.src, MergeConfig) else ()
+        return visit(self, [each._fold(visit) for each in merged])
+
+    def _walk(self) -> "list[PipelineConfig[Any]]":
+        """Return all pipelines, in the order in which ``_fold`` visits them."""
+        found: list[PipelineConfig[Any]] = []
+        self._fold(lambda each, _: found.append(each))
+        return found
+
+    def _with_pipes(self, pipes_of: "Callable[[PipelineConfig[Any]], Sequence[StageConfig]]") -> "PipelineConfig[U]":
+        """Return the pipeline with the stages ``pipes_of(pipeline)`` in each, itself and those merged into it."""
+
+        def visit(each: PipelineConfig[Any], merged: list[PipelineConfig[Any]]) -> PipelineConfig[Any]:
+            src = replace(each.src, pipeline_configs=tuple(merged)) if isinstance(each.src, MergeConfig) else each.src
+            return replace(each, src=src, pipes=pipes_of(each))
+
+        return self._fold(visit)
 
 
 def check_regions(pipes: Sequence[StageConfig], *, may_stay_open: bool) -> None:
