@@ -295,12 +295,16 @@ class Node:
         "engine",
         "failures",
         "hook_lane",
+        "inbox",
         "inboxes",
         "info",
         "num_hooks",
+        "out",
         "outs",
     )
 
+    inbox: Channel  #: The first of ``inboxes``, and of most nodes the only one.
+    out: Channel  #: The same of ``outs``.
     #: Where its calls run.
     runs_on: Place = "engine"
     #: The stages inside this one, if any: all stages of all paths, with their routers and merges.
@@ -324,8 +328,10 @@ class Node:
         self.inboxes, self.outs = inboxes, outs
         for channel in inboxes:
             channel.consumer = self
+            self.inbox = inboxes[0]
         for channel in outs:
             channel.producer = self
+            self.out = outs[0]
 
     def link(self) -> None:
         """Called once by the graph, when all nodes are connected."""
@@ -333,10 +339,12 @@ class Node:
     # -- notifications from neighbours
 
     def on_input(self, now: float) -> None:
-        raise NotImplementedError
+        """An entry was put into an inbox, or the inbox was closed."""
+        self.engine.advance(self, now)
 
     def on_room(self) -> None:
         """An entry was taken from an output channel."""
+        self.engine.advance(self, self.engine.clock())
 
     def advance(self, now: float) -> None:
         """Move what can be moved: items, marks, the end. Called by ``Core.advance``."""

@@ -20,13 +20,12 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from spdl._errors import StageTimeoutError
 from spdl._reports import add_note
 
-from ._ending import stack_of
+from ._ending import Joining, stack_of
 from ._lane import Lane, Rank
 from ._thread import EngineThread, Task
 
 if TYPE_CHECKING:
     from ._core import Core
-    from ._ending import Joining
     from ._ticket import Ticket
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import spdl.pipeline._asyncio as asyncio
 from spdl._reports import log, shown
 
-from ._channel import MARK
+from ._channel import MARK, Entry
 from ._core import Core, EngineState, Node, swap_methods
 from ._ending import Joining, RunningCall, Stuck, register
 from ._thread import EngineThread, Task, new_wake_up
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from spdl._errors import StallError
     from spdl.pipeline._info import StageInfo
 
-    from ._channel import Channel, Entry
     from ._failures import FailureReporter
     from ._origin import Origin
 
@@ -372,7 +371,7 @@ class Wait:
 class Sink(Node):
     """Wakes readers: the longest-waiting one for each item or mark; all of them at the end."""
 
-    __slots__ = ("inbox", "num_waits", "tell_waiting", "waiting")
+    __slots__ = ("num_waits", "tell_waiting", "waiting")
 
     runs_on = "sink"
 
@@ -381,10 +380,6 @@ class Sink(Node):
         self.waiting: deque[Wait] = deque()  # readers not woken yet
         self.num_waits = 0  # including woken ones
         self.tell_waiting: Callable[[bool], None] | None = None  # is told whether anybody waits
-
-    def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
-        super().connect(inboxes, outs)
-        self.inbox = inboxes[0]
 
     def on_input(self, now: float) -> None:
         if self.waiting:

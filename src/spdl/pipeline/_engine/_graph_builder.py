@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._limits import Limit, RateLimit
 from spdl.pipeline._records import ItemReader, ItemWriter, NodeKind, StageWiring
-from spdl.pipeline.defs import Rate, check_regions, split_regions
+from spdl.pipeline.defs import MaxFailures, PipelineConfig, Rate, Region, SourceConfig, check_regions, split_regions
 
 from ._channel import Channel
 from ._counts import call_reader, channel_reader
@@ -24,8 +24,6 @@ from ._lanes._loop import LoopLane
 from ._lanes._pool import PoolLane
 
 if TYPE_CHECKING:
-    from spdl.pipeline.defs import MaxFailures, PipelineConfig, Region, SourceConfig
-
     from ._core import Core, Node
     from ._refill import Refill
     from ._region._workers import RegionWorkers

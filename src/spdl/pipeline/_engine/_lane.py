@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from ._ending import RunningCall
+from ._ending import Joining, RunningCall
 from ._failures import short_repr
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from spdl.pipeline._records import Place
 
-    from ._ending import Joining
     from ._ticket import CallSource, Ticket
 
 

@@ -19,15 +19,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from spdl._errors import PipelineError
 from spdl._numbers import int_or_none
-from spdl._random import ItemPosition
+from spdl._random import ItemPlace, ItemPosition
 from spdl._reports import name_of
 
 from ._exclusion import Exclusion, Keys
 from ._source_state import Snapshot, Snapshots, SourceState
 
 if TYPE_CHECKING:
-    from spdl._random import ItemPlace
-
     from ._core import Core
     from ._counters import Counters
     from ._origin import Path, Positions

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import spdl.pipeline._asyncio as asyncio
 from spdl._random import StageSeeds
 from spdl.pipeline._limits import Limit, RateLimit
-from spdl.pipeline.defs import Rate, validate_max_failures
+from spdl.pipeline.defs import MaxFailures, PipeConfig, Rate, validate_max_failures
 
 from ._core import swap_methods
-from ._graph_builder import is_limited
+from ._graph_builder import GraphBuilder, is_limited
 from ._lanes._executor import ExecutorLane, is_remote, no_future
 from ._lanes._isolated import IsolatedJobs, IsolatedLane
 from ._remote_calls import IsolatedTask, call_remotely, collect_remotely, unpack_remote, unpack_remote_generator
@@ -41,10 +41,8 @@ from ._stages._policies import (
 
 if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
-    from spdl.pipeline.defs import MaxFailures, PipeConfig
 
     from ._channel import Channel
-    from ._graph_builder import GraphBuilder
     from ._lane import CallLane
 
 

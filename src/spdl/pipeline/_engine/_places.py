@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from spdl._random import ItemPart
+from spdl._random import ItemPart, ItemPlace
 
-from ._origin import Part, SourcePosition, roots_of
+from ._origin import Ledger, Origin, Part, Root, SourcePosition, roots_of
 
 if TYPE_CHECKING:
-    from spdl._random import ItemPlace
-
     from ._failures import FailureRecord
-    from ._origin import Ledger, Origin, Root
 
 #: Number of positions with failures that are kept before those that are no longer pending are dropped.
 _MIN_FAILURES: Final = 1000

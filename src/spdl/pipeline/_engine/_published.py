@@ -8,12 +8,11 @@ that runs a call is swapped for one that also publishes the stage.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ._core import swap_methods
+from ._core import Node, swap_methods
 from ._lanes._executor import ExecutorLane
 from ._lanes._loop import LoopLane
 from ._lanes._pool import PoolLane
@@ -23,7 +22,6 @@ from ._thread import EngineThread, Task
 if TYPE_CHECKING:
     from spdl.pipeline._records import ThreadBoard
 
-    from ._core import Node
     from ._engine import Engine
     from ._ticket import Ticket
 
@@ -123,7 +121,7 @@ class Published:
             watch(thread)
 
     def _publish_executor(self, lane: ExecutorLane, number: int) -> None:
-        lane.publish = partial(_entered, self._board, number)
+        lane.published = self._board, number
         swap_methods(lane, ("run_noted", _published_run))
         self._lanes.append(lane)
         self._executors.append((lane, number))
@@ -145,19 +143,14 @@ class Published:
 
 def _published_run(run_noted: Callable[..., Any]) -> Callable[..., Any]:
     def published(self: ExecutorLane, ticket: Ticket, function: Callable[[Any], Any], argument: Any) -> Any:
-        with self.publish():
+        board, number = self.published
+        board.enter(number)
+        try:
             return run_noted(self, ticket, function, argument)
+        finally:
+            board.leave()
 
     return published
-
-
-@contextmanager
-def _entered(board: ThreadBoard, number: int) -> Iterator[None]:
-    board.enter(number)
-    try:
-        yield
-    finally:
-        board.leave()
 
 
 def _costs_of(node: Node) -> Costs:

@@ -17,12 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 from spdl._errors import PipelineError
 from spdl._reports import name_of
 from spdl.pipeline._engine._channel import MARK
-from spdl.pipeline._engine._core import Node
+from spdl.pipeline._engine._core import Core, Node
 from spdl.pipeline._engine._origin import roots_of
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._channel import Channel
-    from spdl.pipeline._engine._core import Core
     from spdl.pipeline._info import StageInfo
 
 
@@ -160,21 +158,11 @@ def replacement_of(source: Any) -> Callable[[int], Any] | None:
 class GateStage(Node):
     """Passes items and marks on, and reports the positions of the items."""
 
-    __slots__ = ("out", "refill")
+    __slots__ = ("refill",)
 
     def __init__(self, engine: Core, info: StageInfo, refill: Refill) -> None:
         super().__init__(engine, info)
         self.refill = refill
-
-    def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
-        super().connect(inboxes, outs)
-        self.out = outs[0]
-
-    def on_input(self, now: float) -> None:
-        self.engine.advance(self, now)
-
-    def on_room(self) -> None:
-        self.engine.advance(self, self.engine.clock())
 
     def advance(self, now: float) -> None:
         if self.ended:

@@ -14,19 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from spdl._errors import PipelineStateError
 from spdl._reports import name_of
 
-from ._channel import MARK, Channel
-from ._core import Wrap, swap_methods
-from ._engine import Sink, Wait
-from ._origin import Part, SourcePosition, roots_of
+from ._channel import MARK, Channel, Entry
+from ._core import Node, Wrap, swap_methods
+from ._engine import Engine, Sink, Wait
+from ._origin import Origin, Part, SourcePosition, roots_of
 from ._stages._call import CallStage
 from ._stages._generator import AsyncGeneratorStage
 from ._stages._source import SourceNode
 
 if TYPE_CHECKING:
-    from ._channel import Entry
-    from ._core import Node
-    from ._engine import Engine
-    from ._origin import Origin
     from ._ticket import Ticket
 
 #: Maximum number of records that wait to be written. If there are more, records are dropped and counted.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spdl._errors import PipelineError
 from spdl._reports import describe_exception, name_of
-from spdl.pipeline._engine._ending import stack_of, stuck_in
+from spdl.pipeline._engine._ending import Joining, stack_of, stuck_in
 from spdl.pipeline._engine._failures import as_stage_failure, short_repr
 from spdl.pipeline._engine._lane import CallLane, OpenCall, Rank
 from spdl.pipeline._engine._remote_calls import call_remotely, collect_remotely, unpack_remote, unpack_remote_generator
@@ -25,12 +25,10 @@ from spdl.pipeline._engine._stages._call import CallStage
 from spdl.pipeline._engine._thread import EngineThread, Task
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from spdl.pipeline._engine._core import Core
-    from spdl.pipeline._engine._ending import Joining
     from spdl.pipeline._engine._ticket import CallSource, Ticket
     from spdl.pipeline._info import StageInfo
+    from spdl.pipeline._records import ThreadBoard
 
 #: Before Python 3.12.1, a process pool that breaks while it holds a cancelled call loses its manager thread, because
 #: ``set_exception`` raises there. The interpreter's exit then waits forever for the pool's workers.
@@ -80,7 +78,7 @@ class ExecutorLane(CallLane):
         self.is_noted = isinstance(executor, ThreadPoolExecutor) and not self.is_remote
         self.may_cancel = _MAY_CANCEL_REMOTE_CALLS or not self.is_remote
         self.stage: CallStage | None = None
-        self.publish: Callable[[], AbstractContextManager[None]]  # around a call, while threads publish what they run
+        self.published: tuple[ThreadBoard, int]  # where threads publish what they run, and as which stage
         self.thread: EngineThread | None = None
         self.waiting = False  # the submitting thread sleeps
         self.work = Task(engine.thread_died, self._submit_all)

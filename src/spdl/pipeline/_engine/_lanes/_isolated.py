@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import spdl.pipeline._asyncio as asyncio
 from spdl._errors import StageTimeoutError, WorkerDiedError, WorkerTimeoutError
 from spdl._reports import add_note, note_attempts
-from spdl.pipeline._engine._remote_calls import Collected, as_error
+from spdl.pipeline._engine._remote_calls import Collected, IsolatedTask, IsolatedWorker, StartIsolated, as_error
 from spdl.pipeline._engine._stages._outcomes import WrongParameters
 from spdl.pipeline._engine._ticket import CallSource, Ticket
 
@@ -26,7 +26,6 @@ from ._pool import PoolLane
 if TYPE_CHECKING:
     from spdl.pipeline._engine._core import Core
     from spdl.pipeline._engine._lane import AsyncLane
-    from spdl.pipeline._engine._remote_calls import IsolatedTask, IsolatedWorker, StartIsolated
     from spdl.pipeline._engine._thread import EngineThread
     from spdl.pipeline._info import StageInfo
 

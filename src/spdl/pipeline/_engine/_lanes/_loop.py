@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 import spdl.pipeline._asyncio as asyncio
 from spdl._reports import frames_of_threads, log
-from spdl.pipeline._engine._ending import Stuck, stack_of, stuck_in
+from spdl.pipeline._engine._ending import Joining, Stuck, stack_of, stuck_in
 from spdl.pipeline._engine._lane import AsyncLane, OpenCall, Rank
 from spdl.pipeline._engine._stages._call import CallStage
-from spdl.pipeline._engine._stages._merge import run_merge_op
+from spdl.pipeline._engine._stages._merge import CustomMergeStage, run_merge_op
 from spdl.pipeline._engine._thread import EngineThread, Task
 from spdl.pipeline._engine._ticket import CallSource, Ticket
 
@@ -33,8 +33,6 @@ from ._source import iterate_async_source
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._core import Core
-    from spdl.pipeline._engine._ending import Joining
-    from spdl.pipeline._engine._stages._merge import CustomMergeStage
     from spdl.pipeline._engine._stages._source import SourceNode
 
 _LOG = logging.getLogger("spdl.pipeline")

@@ -10,7 +10,6 @@ ends the helping. While it sleeps for lack of room, a short call that becomes re
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from time import perf_counter
@@ -19,18 +18,16 @@ from weakref import WeakMethod
 
 import spdl.pipeline._asyncio as asyncio
 from spdl._errors import PipelineError
-from spdl._reports import log, name_of
-from spdl.pipeline._engine._ending import RunningCall
+from spdl._reports import name_of
+from spdl.pipeline._engine._ending import Joining, RunningCall
 from spdl.pipeline._engine._failures import as_stage_failure
-from spdl.pipeline._engine._lane import Lane, OpenCall, Rank
+from spdl.pipeline._engine._lane import AsyncLane, Lane, OpenCall, Rank
 from spdl.pipeline._engine._stages._call import CHEAP_SCORE
 from spdl.pipeline._engine._stages._source import SourceNode
 from spdl.pipeline._engine._thread import WAITS_ARE_COMMON, EngineThread, Task, end_fork
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._core import Core
-    from spdl.pipeline._engine._ending import Joining
-    from spdl.pipeline._engine._lane import AsyncLane
     from spdl.pipeline._engine._ticket import Ticket
 
     from ._pool import PoolLane
@@ -174,15 +171,7 @@ class SourceLane(Lane):
             where = f"source of pipeline {engine.pipeline_id}, at position {node.positions.num_issued}"
             error = as_stage_failure(exc, where)
         thread.in_source = False
-        with engine.lock:
-            was_ended = node.ended
-            if not was_ended and error is not None:
-                engine.fail(node, error, perf_counter())
-            elif not was_ended:
-                node.end(perf_counter())
-        if was_ended and error is not None:
-            text = "the source of pipeline %d raised after it was cancelled"
-            log(engine.log, logging.ERROR, text, engine.pipeline_id, exc_info=error)
+        node.finish(error)
         engine.close_generators()
 
     def _one_pass(self, thread: EngineThread) -> Generator[None, None, bool]:
@@ -358,15 +347,7 @@ async def iterate_async_source(lane: AsyncLane, node: SourceNode) -> None:
         error = as_stage_failure(
             exc, f"source of pipeline {engine.pipeline_id}, at position {node.positions.num_issued}"
         )
-    with engine.lock:
-        was_ended = node.ended
-        if not was_ended and error is not None:
-            engine.fail(node, error, perf_counter())
-        elif not was_ended:
-            node.end(perf_counter())
-    if was_ended and error is not None:
-        text = "the source of pipeline %d raised after it was cancelled"
-        log(engine.log, logging.ERROR, text, engine.pipeline_id, exc_info=error)
+    node.finish(error)
 
 
 class _RoomWaiter:

@@ -14,19 +14,27 @@ from typing import TYPE_CHECKING
 from spdl._errors import WorkerDiedError
 from spdl._reports import add_note, attempts_of, shown
 from spdl.pipeline._engine._core import Core, EngineState
-from spdl.pipeline._engine._ending import RunningCall, Stuck
+from spdl.pipeline._engine._ending import Joining, RunningCall, Stuck
 from spdl.pipeline._engine._failures import Failure, FailureRecord, log_failure, release_frames
 from spdl.pipeline._engine._lane import Lane, Rank
 from spdl.pipeline._engine._origin import plain_origin, roots_of
-from spdl.pipeline._engine._region._workers import Change, Died, Event, Failed, Ready, RegionWorkers, Told, Unreadable
+from spdl.pipeline._engine._region._workers import (
+    Change,
+    Died,
+    Event,
+    Failed,
+    FailedItem,
+    Ready,
+    RegionWorkers,
+    Told,
+    Unreadable,
+)
 from spdl.pipeline._engine._remote_calls import as_error
 from spdl.pipeline._engine._thread import EngineThread, Task, new_wake_up
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._ending import Joining
     from spdl.pipeline._engine._region._stage import RegionStage
     from spdl.pipeline._engine._region._state import Held, Order, WorkerState
-    from spdl.pipeline._engine._region._workers import FailedItem
 
 #: How long calls in the workers may continue before the workers are killed, in seconds: after a stop, and otherwise.
 _STOP_TIMEOUT = 10.0
@@ -263,10 +271,10 @@ class RegionLane(Lane):
             if node.ended or node.workers[index].ended:
                 return
             was_starting = node.workers[index].is_away
-            held = node.deaths.mark_dead(index)
-            is_dismissed = not held and node.deaths.may_dismiss(index, was_starting=was_starting)
+            held = node.mark_dead(index)
+            is_dismissed = not held and node.may_dismiss_worker(index, was_starting=was_starting)
             if is_dismissed:
-                node.deaths.dismiss(index, perf_counter())
+                node.dismiss_worker(index, perf_counter())
         if is_dismissed:
             if was_starting:
                 text = "a worker of stage %s died before it was ready: %s. The others continue"
@@ -297,7 +305,7 @@ class RegionLane(Lane):
             items = "1 item that it held is" if num_again == 1 else f"{num_again} items that it held are"
             engine.log.warning("%s of stage %s died: %s; %s sent again", who, node.info, event.error, items)
         with engine.lock:
-            must_replace = node.deaths.lose(index, records, perf_counter())
+            must_replace = node.lose_worker(index, records, perf_counter())
             done = [other for other, worker in enumerate(node.workers) if worker.ended]
         if not must_replace:
             return

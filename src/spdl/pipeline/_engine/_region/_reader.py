@@ -10,8 +10,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from spdl._processes._remote_failure import RemoteFailure
-from spdl.pipeline._engine._channel import MARK
-from spdl.pipeline._engine._engine import Wait
+from spdl.pipeline._engine._channel import MARK, Entry
+from spdl.pipeline._engine._engine import Engine, Wait
 from spdl.pipeline._engine._origin import Origin, Part, Positions, SourcePosition, plain_origin
 from spdl.pipeline._engine._stages._call import CallStage
 from spdl.pipeline._engine._stages._source import SourceNode
@@ -21,8 +21,6 @@ from ._workers import Descent, FailedItem, Report, StageCounts, Then
 
 if TYPE_CHECKING:
     from spdl._random import ItemPlace
-    from spdl.pipeline._engine._channel import Entry
-    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._failures import Failure
 
 

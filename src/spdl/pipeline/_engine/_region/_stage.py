@@ -4,7 +4,7 @@ Items are collected into transfers and sent round-robin to the workers with room
 arrival. The lane (``_lane.py``) has the two threads that communicate with the workers.
 
 If dead workers are replaced, the items that a dead worker held and reported nothing about are sent once more, before
-all later items. Items of a second death fail: see ``RegionDeaths``.
+all later items. Items of a second death fail: see ``lose_worker``.
 
 The number of workers can change while the region runs: see ``RegionSize``. The limits on failures are in
 ``RegionLimits``.
@@ -18,16 +18,14 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from spdl.pipeline._engine._channel import MARK
-from spdl.pipeline._engine._core import Node
+from spdl.pipeline._engine._channel import MARK, Entry
+from spdl.pipeline._engine._core import Core, Node
 from spdl.pipeline._engine._places import Placed
 from spdl.pipeline._engine._region._workers import Change, Descent, Report, Then, Unreadable
 
 from ._state import Held, Order, RegionLimits, RegionSize, WorkerState
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._channel import Channel, Entry
-    from spdl.pipeline._engine._core import Core
     from spdl.pipeline._engine._failures import FailureRecord
     from spdl.pipeline._engine._origin import Origin
     from spdl.pipeline._info import StageInfo
@@ -55,10 +53,8 @@ class RegionStage(Node):
 
     __slots__ = (
         "awaited",
-        "deaths",
         "end_sent",
         "gathered",
-        "inbox",
         "input_size",
         "is_marking",
         "lane",
@@ -69,7 +65,6 @@ class RegionStage(Node):
         "next_worker",
         "num_counted",
         "num_put",
-        "out",
         "output_size",
         "pumping",
         "returned",
@@ -103,7 +98,6 @@ class RegionStage(Node):
         self.size = RegionSize(self.workers, waits_until_ready=waits_until_ready, may_change=may_resize)
         self.size.begin(num_workers)
         self.limits = RegionLimits(self)
-        self.deaths = RegionDeaths(self)
         self.lane: RegionThreads
         self.gathered: list[Entry] = []  # the transfer being filled
         self.returned: deque[Held] = deque()  # items of dead workers, to be sent again before anything else
@@ -118,10 +112,6 @@ class RegionStage(Node):
         self.transfers: deque[tuple[WorkerState, int]] = deque()
         self.num_counted = 0
         self.pumping = False
-
-    def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
-        super().connect(inboxes, outs)
-        self.inbox, self.out = inboxes[0], outs[0]
 
     # -- input
 
@@ -372,6 +362,59 @@ class RegionStage(Node):
             worker.is_away = False
             self.lane.offer()
 
+    # -- the death of a worker. It is marked as dead first, then dismissed or lost.
+
+    def mark_dead(self, index: int) -> dict[int, Held]:
+        """Mark a worker as dead: it gets no more items. Returns the items it held."""
+        worker = self.workers[index]
+        worker.is_away = True
+        return dict(worker.held)
+
+    def may_dismiss_worker(self, index: int, *, was_starting: bool) -> bool:
+        """Return whether the stage can continue without a worker that has died and held no items."""
+        if self.workers[index].is_retiring:
+            return True
+        return was_starting and not self.may_replace and any(other != index for other in self.size.active())
+
+    def dismiss_worker(self, index: int, now: float) -> None:
+        """Continue without a worker that has died and held no items."""
+        worker = self.workers[index]
+        worker.leave()
+        worker.is_gone = True
+        self.await_no_more(index, now)
+        self.end_if_done(now)
+        self.lane.offer()
+
+    def lose_worker(self, index: int, records: dict[int, FailureRecord], now: float) -> bool:
+        """Fail the items held by a dead worker, or send them again. Returns whether to replace the worker.
+
+        ``records`` contains the items that fail.
+        """
+        if self.cancelled:
+            return False
+        worker = self.workers[index]
+        again = worker.take_back()  # items that could not be sent to it are already removed
+        self.returned += again
+        self.counters.num_redealt += len(again)
+        self.must_mark_again |= self.is_marking and bool(again)
+        lost = [records[position] for position, held in worker.held.items() if not held.has_failed]
+        for position in list(worker.held):
+            self.resolve(worker, position)
+        if worker.is_retiring and not self.end_sent:  # the other workers take its items
+            fresh = self.workers[index] = WorkerState(worker.generation)
+            fresh.leave()
+            fresh.is_gone = True
+        else:
+            fresh = self.workers[index] = WorkerState(worker.generation + 1)
+            fresh.is_away = True
+            fresh.ended = fresh.end_told = self.end_sent and not self.returned
+        if self.limits.count_failures(lost, now):
+            return False
+        self.await_no_more(index, now)
+        self.end_if_done(now)
+        self.lane.offer()
+        return not self.ended and not fresh.ended
+
     # -- the number of workers
 
     @property
@@ -407,69 +450,3 @@ class RegionStage(Node):
         self.returned.clear()
         self.transfers.clear()
         self.awaited = set()
-
-
-class RegionDeaths:
-    """Handles the deaths of a region's workers. All methods run under the engine's lock.
-
-    A worker is marked as dead first, so that it gets no more items. Then ``dismiss`` or ``lose`` handles its items.
-    """
-
-    __slots__ = ("stage",)
-
-    def __init__(self, stage: RegionStage) -> None:
-        self.stage = stage
-
-    def mark_dead(self, index: int) -> dict[int, Held]:
-        """Mark a worker as dead: it gets no more items. Returns the items it held."""
-        worker = self.stage.workers[index]
-        worker.is_away = True
-        return dict(worker.held)
-
-    def may_dismiss(self, index: int, *, was_starting: bool) -> bool:
-        """Return whether the stage can continue without a worker that has died and held no items."""
-        stage = self.stage
-        if stage.workers[index].is_retiring:
-            return True
-        return was_starting and not stage.may_replace and any(other != index for other in stage.size.active())
-
-    def dismiss(self, index: int, now: float) -> None:
-        """Continue without a worker that has died and held no items."""
-        stage = self.stage
-        worker = stage.workers[index]
-        worker.leave()
-        worker.is_gone = True
-        stage.await_no_more(index, now)
-        stage.end_if_done(now)
-        stage.lane.offer()
-
-    def lose(self, index: int, records: dict[int, FailureRecord], now: float) -> bool:
-        """Fail the items held by a dead worker, or send them again. Returns whether to replace the worker.
-
-        ``records`` contains the items that fail.
-        """
-        stage = self.stage
-        if stage.cancelled:
-            return False
-        worker = stage.workers[index]
-        again = worker.take_back()  # items that could not be sent to it are already removed
-        stage.returned += again
-        stage.counters.num_redealt += len(again)
-        stage.must_mark_again |= stage.is_marking and bool(again)
-        lost = [records[position] for position, held in worker.held.items() if not held.has_failed]
-        for position in list(worker.held):
-            stage.resolve(worker, position)
-        if worker.is_retiring and not stage.end_sent:  # the other workers take its items
-            fresh = stage.workers[index] = WorkerState(worker.generation)
-            fresh.leave()
-            fresh.is_gone = True
-        else:
-            fresh = stage.workers[index] = WorkerState(worker.generation + 1)
-            fresh.is_away = True
-            fresh.ended = fresh.end_told = stage.end_sent and not stage.returned
-        if stage.limits.count_failures(lost, now):
-            return False
-        stage.await_no_more(index, now)
-        stage.end_if_done(now)
-        stage.lane.offer()
-        return not stage.ended and not fresh.ended

@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from spdl._errors import WorkerError
-from spdl.pipeline._engine._failures import no_success, short_repr
-from spdl.pipeline._engine._origin import Branch, SourcePosition, plain_origin, roots_of
-from spdl.pipeline._engine._region._workers import Change, StageCounts
+from spdl.pipeline._engine._failures import FailureRecord, no_success, short_repr
+from spdl.pipeline._engine._origin import Branch, Origin, Root, SourcePosition, plain_origin, roots_of
+from spdl.pipeline._engine._region._workers import Change, Descent, Report, StageCounts, Then
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spdl.pipeline._engine._core import Node
     from spdl.pipeline._engine._counters import Counters
-    from spdl.pipeline._engine._failures import FailureRecord
-    from spdl.pipeline._engine._origin import Origin, Root
-    from spdl.pipeline._engine._region._workers import Descent, Report, Then
     from spdl.pipeline._limits import Limit
 
 #: Types whose values are kept, to name an item held by a dead worker. Of other items only the type is kept, because

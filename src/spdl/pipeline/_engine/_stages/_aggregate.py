@@ -22,23 +22,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import spdl.pipeline._asyncio as asyncio
 from spdl._errors import PipelineError
 from spdl._reports import name_of, shown
-from spdl.pipeline._engine._channel import MARK
+from spdl.pipeline._engine._channel import MARK, Channel, Entry
 from spdl.pipeline._engine._failures import as_stage_failure, short_repr
-from spdl.pipeline._engine._origin import Branch, path_of
+from spdl.pipeline._engine._origin import Branch, Origin, path_of
 from spdl.pipeline._engine._ticket import Ticket
-from spdl.pipeline.defs import Outputs
+from spdl.pipeline.defs import Aggregator, Outputs
 
 from ._call import CallStage
 from ._policies import CallOnThread, HookLog, hooked, to_its_end
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._channel import Channel, Entry
     from spdl.pipeline._engine._core import Core
     from spdl.pipeline._engine._deadlines import Deadlines, FlushTime
     from spdl.pipeline._engine._lane import CallLane
-    from spdl.pipeline._engine._origin import Origin
     from spdl.pipeline._info import StageInfo
-    from spdl.pipeline.defs import Aggregator
 
 
 class Flush(Enum):

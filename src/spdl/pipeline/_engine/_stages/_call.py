@@ -12,17 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import spdl.pipeline._asyncio as asyncio
 from spdl._reports import shown
 from spdl.pipeline._engine._channel import MARK, Channel, Entry
-from spdl.pipeline._engine._core import swap_methods
+from spdl.pipeline._engine._core import Core, swap_methods
 from spdl.pipeline._engine._counters import SHORT_WAIT
 from spdl.pipeline._engine._ticket import Ticket
 
 from ._outcomes import FallibleNode, Settled, begin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from spdl._errors import StageTimeoutError
-    from spdl.pipeline._engine._core import Core
     from spdl.pipeline._engine._deadlines import Deadlines
     from spdl.pipeline._engine._lane import CallLane
     from spdl.pipeline._engine._origin import Origin
@@ -52,13 +49,11 @@ class CallStage(FallibleNode):
         "cpu_countdown",
         "deadlines",
         "in_items",
-        "inbox",
         "joins_inputs",
         "lane",
         "limit",
         "next_call",
         "op",
-        "out",
         "out_items",
         "running",
         "timeout",
@@ -90,8 +85,6 @@ class CallStage(FallibleNode):
 
     def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
         super().connect(inboxes, outs)
-        self.inbox = inboxes[0]
-        self.out = outs[0]
         self.in_items: deque[Entry] = self.inbox.items  # the deques themselves, for speed: used in every call
         self.out_items: deque[Entry] = self.out.items
 

@@ -25,21 +25,37 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._lane import AsyncLane
 
 
-class GeneratorStage(CallStage):
-    """Emits every yielded value as it is produced, while there is room."""
+class _ManyOutputs(CallStage):
+    """Base class of stages whose calls have any number of outputs: each step counts as a call."""
 
-    __slots__ = ("calls", "num_ends", "ordered", "parked", "pumping", "resumable")
-
-    has_steps = True
+    __slots__ = ("num_ends", "ordered")
 
     def __init__(self, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.ordered = ordered
+        self.num_ends = 0  # of calls: their last steps have no output
+
+    def release_failed(self, ticket: Ticket) -> None:
+        """Do nothing: the end of the call's branch releases the item."""
+
+    @property
+    def num_counted_calls(self) -> int:
+        return self.counters.num_calls + self.num_ends
+
+
+class GeneratorStage(_ManyOutputs):
+    """Emits every yielded value as it is produced, while there is room."""
+
+    __slots__ = ("calls", "parked", "pumping", "resumable")
+
+    has_steps = True
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.calls: deque[Ticket] = deque()  # all live generators, in input order
         self.parked: deque[Ticket] = deque()
         self.resumable: deque[Ticket] = deque()
         self.pumping = False
-        self.num_ends = 0
 
     # -- what the lanes use
 
@@ -108,13 +124,6 @@ class GeneratorStage(CallStage):
         if self.parked:
             self.pump(now)  # in input order, the end of the oldest call lets the next one emit
         self.after_call(now)
-
-    def release_failed(self, ticket: Ticket) -> None:
-        """Do nothing: the end of the call's branch releases the item."""
-
-    @property
-    def num_counted_calls(self) -> int:
-        return self.counters.num_calls + self.num_ends
 
     # -- outputs
 
@@ -201,18 +210,16 @@ class GeneratorStage(CallStage):
         self.resumable.clear()
 
 
-class AsyncGeneratorStage(CallStage):
+class AsyncGeneratorStage(_ManyOutputs):
     """Emits every value of an async generator as it is produced. It waits for room, and keeps its slot meanwhile."""
 
-    __slots__ = ("num_ends", "num_parked", "ordered", "queue", "room_waiters")
+    __slots__ = ("num_parked", "queue", "room_waiters")
 
     lane: AsyncLane
 
-    def __init__(self, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.ordered = ordered
         self.queue: deque[Ticket] = deque()  # calls that have not ended, in input order; only if ``ordered``
-        self.num_ends = 0
         self.num_parked = 0
         self.room_waiters: dict[Ticket, asyncio.Future[None]] = {}  # the calls whose output waits, oldest first
 
@@ -331,13 +338,6 @@ class AsyncGeneratorStage(CallStage):
         if self.ordered:
             self.wake_next()
         self.after_call(now)
-
-    def release_failed(self, ticket: Ticket) -> None:
-        """Do nothing: the end of the call's branch releases the item."""
-
-    @property
-    def num_counted_calls(self) -> int:
-        return self.counters.num_calls + self.num_ends
 
     def wake_next(self) -> None:
         """Wake one waiting call; after placing its output, it wakes the next if there is still room."""

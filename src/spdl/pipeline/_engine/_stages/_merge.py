@@ -12,34 +12,22 @@ from typing import TYPE_CHECKING, Any
 import spdl.pipeline._asyncio as asyncio
 from spdl._errors import PipelineError
 from spdl.pipeline._engine._channel import MARK, Channel, Entry
-from spdl.pipeline._engine._core import Node
+from spdl.pipeline._engine._core import Core, Node
 from spdl.pipeline._engine._failures import as_stage_failure
-from spdl.pipeline._info import EOF, EPOCH_END
+from spdl.pipeline._info import EOF, EPOCH_END, StageInfo
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._core import Core
     from spdl.pipeline._engine._lane import AsyncLane
-    from spdl.pipeline._info import StageInfo
 
 
 class MergeStage(Node):
     """Passes items on in order of arrival. An epoch mark passes when every input has reached it."""
 
-    __slots__ = ("next_input", "out")
+    __slots__ = ("next_input",)
 
     def __init__(self, engine: Core, info: StageInfo) -> None:
         super().__init__(engine, info)
         self.next_input = 0
-
-    def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
-        super().connect(inboxes, outs)
-        self.out = outs[0]
-
-    def on_input(self, now: float) -> None:
-        self.engine.advance(self, now)
-
-    def on_room(self) -> None:
-        self.engine.advance(self, self.engine.clock())
 
     def advance(self, now: float) -> None:
         """Take from the inputs in turn."""
@@ -82,17 +70,13 @@ class CustomMergeStage(Node):
     not yet emitted.
     """
 
-    __slots__ = ("custody", "loop", "out", "waiters")
+    __slots__ = ("custody", "loop", "waiters")
 
     def __init__(self, engine: Core, info: StageInfo, loop: AsyncLane) -> None:
         super().__init__(engine, info)
         self.loop = loop
         self.waiters: list[asyncio.Future[None]] = []  # reads that wait for input, writes that wait for room
         self.custody: list[Entry] = []  # read and not yet emitted
-
-    def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
-        super().connect(inboxes, outs)
-        self.out = outs[0]
 
     def wake(self) -> None:
         waiters, self.waiters = self.waiters, []

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spdl.pipeline._engine._core import Node
+from spdl.pipeline._engine._core import Core, Node
 from spdl.pipeline._engine._failures import FailureRecord, Outcome, as_stage_failure, chain, log_failure, no_success
 from spdl.pipeline._engine._places import bare
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._core import Core
     from spdl.pipeline._engine._remote_calls import Collected
     from spdl.pipeline._engine._ticket import Ticket
     from spdl.pipeline._info import StageInfo

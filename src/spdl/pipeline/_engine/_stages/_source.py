@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from spdl._numbers import int_or_none
+from spdl._reports import log
 from spdl.pipeline._engine._channel import MARK
-from spdl.pipeline._engine._core import Node
+from spdl.pipeline._engine._core import Core, Node
 from spdl.pipeline._engine._counters import SHORT_WAIT
 from spdl.pipeline._engine._origin import Origin, SourcePosition
 from spdl.pipeline._engine._passes import Passes
@@ -17,8 +20,6 @@ from spdl.pipeline._engine._refill import Refill
 from ._call import CallStage, OrderedCallStage
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._channel import Channel
-    from spdl.pipeline._engine._core import Core
     from spdl.pipeline._engine._lane import AsyncLane, CallLane
     from spdl.pipeline._info import StageInfo
 
@@ -34,7 +35,6 @@ class SourceNode(Node):
         "loop",
         "next_call",
         "number",
-        "out",
         "passes",
         "position_class",
         "positions",
@@ -87,13 +87,6 @@ class SourceNode(Node):
         elif type(after) is CollateStage:
             self.collates = after
 
-    def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
-        super().connect(inboxes, outs)
-        self.out = outs[0]
-
-    def on_input(self, now: float) -> None:
-        raise AssertionError("a source has no input")
-
     def has_room(self) -> bool:
         """Whether the source may emit. One item may exceed the capacity, more if the next stage can start them."""
         out = self.out
@@ -141,6 +134,19 @@ class SourceNode(Node):
             self.positions.begin_epoch()
         self.out.put_mark(now)
 
+    def finish(self, error: BaseException | None) -> None:
+        """Not under the lock: all passes have ended, or one has raised ``error``."""
+        engine = self.engine
+        with engine.lock:
+            was_ended = self.ended
+            if not was_ended and error is not None:
+                engine.fail(self, error, perf_counter())
+            elif not was_ended:
+                self.end(perf_counter())
+        if was_ended and error is not None:
+            text = "the source of pipeline %d raised after it was cancelled"
+            log(engine.log, logging.ERROR, text, engine.pipeline_id, exc_info=error)
+
     def forget(self) -> None:
         self.iterable = None
         self.passes.forget()
@@ -166,7 +172,7 @@ _MOST_AT_ONCE: Final = 256
 class CollateStage(Node):
     """Makes lists of ``num_items`` items, on the thread that completes the call upstream."""
 
-    __slots__ = ("drop_last", "inbox", "num_items", "origins", "out", "turns", "values")
+    __slots__ = ("drop_last", "num_items", "origins", "turns", "values")
 
     def __init__(self, engine: Core, info: StageInfo, num_items: int, *, drop_last: bool) -> None:
         super().__init__(engine, info)
@@ -175,10 +181,6 @@ class CollateStage(Node):
         self.drop_last = drop_last
         self.values: list[Any] = []
         self.origins: list[Origin] = []
-
-    def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
-        super().connect(inboxes, outs)
-        self.inbox, self.out = inboxes[0], outs[0]
 
     def on_input(self, now: float) -> None:
         """``Core.advance`` is inlined here: this is the hot path."""

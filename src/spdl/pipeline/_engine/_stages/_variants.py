@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._errors import PipelineError
 from spdl._reports import add_note
-from spdl.pipeline._engine._channel import MARK, Channel
-from spdl.pipeline._engine._core import Node
+from spdl.pipeline._engine._channel import MARK
+from spdl.pipeline._engine._core import Core, Node
 from spdl.pipeline._engine._failures import short_repr
 from spdl.pipeline._engine._origin import Branch, Origin, Part
 from spdl.pipeline._engine._ticket import Ticket
@@ -17,7 +17,6 @@ from spdl.pipeline._engine._ticket import Ticket
 from ._call import CallStage
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._core import Core
     from spdl.pipeline._info import StageInfo
 
 #: Limit of items that routing buffers to look ahead past a full path (or, batched, of batches in flight).
@@ -158,17 +157,13 @@ class BatchedPathMerge(Node):
     ``Branch`` detects this.
     """
 
-    __slots__ = ("out", "pending", "router")
+    __slots__ = ("pending", "router")
 
     def __init__(self, engine: Core, info: StageInfo, router: RouterStage) -> None:
         super().__init__(engine, info)
         self.router = router
         router.batches = self
         self.pending: deque[_Batch | None] = deque()  # in input order; ``None`` is the end of an epoch
-
-    def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
-        super().connect(inboxes, outs)
-        self.out = outs[0]
 
     def open_batch(self, origin: Origin) -> list[Part]:
         """Register a batch. Returns the origins of the sub-batches, one per path."""
@@ -190,12 +185,6 @@ class BatchedPathMerge(Node):
                 self.engine.advance(self, self.engine.clock())
 
         return path_done
-
-    def on_input(self, now: float) -> None:
-        self.engine.advance(self, now)
-
-    def on_room(self) -> None:
-        self.engine.advance(self, self.engine.clock())
 
     def advance(self, now: float) -> None:
         inboxes, pending, out = self.inboxes, self.pending, self.out
