@@ -1,5 +1,6 @@
 """Numbers of NumPy are numbers wherever an argument is one, and mean what Python's numbers of the same value mean."""
 
+import math
 import operator
 from collections.abc import Callable
 from fractions import Fraction
@@ -78,6 +79,11 @@ def loaded(**arguments: Any) -> list[Any]:
     return sorted(map(str, DataLoader(range(6), output_order="input", **arguments)))
 
 
+def like(number: Any, value: int) -> Any:
+    """The value as an integer of the same type."""
+    return type(number)(value) if isinstance(number, int | np.integer) else value
+
+
 #: A call with an integer, and a value for it.
 OF_INTEGERS: dict[str, tuple[Callable[[Any], Any], int]] = {
     "build(num_threads)": (lambda n: built(num_threads=n), 2),
@@ -120,16 +126,16 @@ OF_INTEGERS: dict[str, tuple[Callable[[Any], Any], int]] = {
     "CacheDataLoader": (lambda n: list(CacheDataLoader([1, 2, 3], n, n, stop_after=n)), 2),
     "prefetch_to_device": (lambda n: prefetch_to_device([1, 2], num_prefetch=n).num_prefetch, 2),
     "DistributedKeyedSampler": (
-        lambda n: list(DistributedKeyedSampler(n, rank=n - n, world_size=n - n + 2, seed=n, epoch=n)),
+        lambda n: list(DistributedKeyedSampler(n, rank=like(n, 0), world_size=like(n, 2), seed=n, epoch=n)),
         9,
     ),
     "DistributedKeyedSampler.set_epoch": (lambda n: of_epoch(DistributedKeyedSampler(9), n), 4),
     "DistributedRandomSampler": (
-        lambda n: list(DistributedRandomSampler(n, rank=n - n, world_size=n // n, num_draws=n, seed=n)),
+        lambda n: list(DistributedRandomSampler(n, rank=like(n, 0), world_size=like(n, 1), num_draws=n, seed=n)),
         9,
     ),
     "DistributedDeterministicSampler": (
-        lambda n: list(DistributedDeterministicSampler(n, rank=n - n, world_size=n // n)),
+        lambda n: list(DistributedDeterministicSampler(n, rank=like(n, 0), world_size=like(n, 1))),
         9,
     ),
     "KeyedMix": (lambda n: list(KeyedMix([range(3), range(4)], [n, 1], at_end="stop", seed=n)), 2),
@@ -183,7 +189,8 @@ OF_FLOATS: dict[str, tuple[Callable[[Any], Any], float]] = {
     "build(report_stats_interval)": (lambda x: built(report_stats_interval=x), 1000.5),
     "pipe(timeout)": (lambda x: repr(Pipe(odd, timeout=x)), 1000.5),
     "Rate(share)": (lambda x: Rate(x, per=100).most, 0.5),
-    "Retry(delay)": (lambda x: Retry(2, delay=x, backoff=1 + x, max_delay=x, jitter=x, timeout_per_attempt=x), 0.5),
+    "Retry(delay)": (lambda x: Retry(2, delay=x, max_delay=x, jitter=x, timeout_per_attempt=x), 0.5),
+    "Retry(backoff)": (lambda x: Retry(2, backoff=x), 1.5),
     "get_item(timeout)": (lambda x: got(timeout=x), 100.5),
     "MaxWait": (lambda x: repr(MaxWait(3, x)), 0.5),
     "CostBudget": (lambda x: repr(CostBudget(x, cost=abs)), 4.5),
@@ -236,6 +243,103 @@ def test_floats_of_numpy_are_numbers(name: str) -> None:
     wanted = call(value)
     for kind in FLOATS:
         assert call(kind(value)) == wanted
+
+
+#: What is no number of anything. No argument takes several.
+NO_NUMBERS: list[Any] = [True, np.True_, math.nan, np.float32("nan"), "3", b"1", 1j, np.array([1, 2])]
+#: The argument that the error names: of calls with several, the first that is checked. Otherwise it is in parentheses.
+NAMES = {
+    "AsyncQueue": "buffer_size",
+    "CacheDataLoader": "num_caches",
+    "Collate": "n",
+    "CostBudget": "max_cost",
+    "Crop": "top",
+    "DataLoader(timeout)": "stall_timeout|call_timeout",
+    "DataLoader(batch_size)": "aggregate|n",
+    "DistributedDeterministicSampler": "n",
+    "DistributedKeyedSampler": "n",
+    "DistributedKeyedSampler.set_epoch": "epoch",
+    "DistributedRandomSampler": "n",
+    "ImageTransform": "size|flip",
+    "ImageTransform.plan": "size|seed",
+    "KeyedMix": "weights",
+    "KeyedPermutation": "n",
+    "LengthBuckets": "boundary",
+    "MaxWait": "max_items|seconds",
+    "MergeIterator": "stop_after",
+    "PackSequences": "length",
+    "PriorityThreadPoolExecutor": "max_workers",
+    "ProcessGroupStatsMonitor": "interval",
+    "ProcessPoolExecutorConfig": "max_workers",
+    "RandomResizedCrop": "scale",
+    "Retry": "attempts",
+    "Retry(delay)": "timeout_per_attempt",
+    "Rng": "seed",
+    "SharedMemoryRingBuffer": "capacity|acquire_timeout",
+    "SharedMemorySegmentPool": "segment_size",
+    "ShuffleBuffer": "size",
+    "add_sink": "buffer_size",
+    "aggregate": "aggregate|n",
+    "audio_encode_config": "num_channels",
+    "build(max_failures), not reached": "max_failures",
+    "cache_iterator": "num_caches",
+    "cpu_storage": "size",
+    "cuda_config": "device_index",
+    "embed_shuffle": "epoch",
+    "get_audio_filter_desc": "num_channels",
+    "get_video_filter_desc": "scale_width|timestamp",
+    "prefetch_to_device": "num_prefetch",
+    "profile_pipeline": "num_inputs",
+    "repeat_source": "epoch",
+    "set_ffmpeg_log_level": "val",
+    "set_memory_cache_limit": "num_bytes",
+    "trace_counter": "i",
+    "video_encode_config": "height",
+}
+#: Keys of any type, options as text for FFmpeg, and an attribute of a sampler of others.
+NO_CHECKS = {"add_source(exclude_keys)", "demux_config(format_options)", "rank"}
+#: Where a negative number means something: no limit, as FFmpeg reads it, any seed or epoch.
+MAY_BE_NEGATIVE = {
+    *("AsyncQueue", "DistributedKeyedSampler.set_epoch", "build(stage_id)", "embed_shuffle", "priority"),
+    *("DataLoader(max_failures)", "build(max_failures)", "build(max_failures), not reached", "pipe(max_failures)"),
+    *("DataLoader(seed)", "build(seed)", "repeat_source", "build(report_stats_interval)", "set_ffmpeg_log_level"),
+    *("get_audio_filter_desc", "get_video_filter_desc"),
+}
+
+
+def refused(name: str, call: Callable[[Any], Any], given: Any) -> None:
+    """The error begins with the argument's name."""
+    argument = NAMES.get(name) or name.partition("(")[2].rstrip(")") or name
+    errors: tuple[type[Exception], ...] = (TypeError, ValueError)
+    if name in ("cpu_storage", "trace_counter"):  # which raise errors of their own
+        errors = (*errors, spdl.io.ConvertError, RuntimeError)
+    with pytest.raises(errors, match=rf"^(a |a bound of |cannot allocate storage: |Counter )?({argument}|-3)\b"):
+        call(given)
+
+
+@pytest.mark.parametrize("given", NO_NUMBERS, ids=repr)
+@pytest.mark.parametrize("name", sorted(OF_INTEGERS.keys() - NO_CHECKS))
+def test_what_is_no_integer_is_refused(name: str, given: Any) -> None:
+    """By all that take one, at the call."""
+    refused(name, OF_INTEGERS[name][0], given)
+
+
+@pytest.mark.parametrize("given", NO_NUMBERS, ids=repr)
+@pytest.mark.parametrize("name", sorted(OF_FLOATS.keys() - NO_CHECKS - {"trace_counter"}))
+def test_what_is_no_number_is_refused(name: str, given: Any) -> None:
+    """By all that take one, at the call."""
+    if name == "get_video_filter_desc" and isinstance(given, str):
+        pytest.skip("bounds may be text")
+    refused(name, OF_FLOATS[name][0], given)
+
+
+@pytest.mark.parametrize("kind", [int, *INTEGERS[:2], *FLOATS])
+@pytest.mark.parametrize("name", sorted((OF_INTEGERS.keys() | OF_FLOATS.keys()) - NO_CHECKS - MAY_BE_NEGATIVE))
+def test_negative_numbers_are_refused_where_they_mean_nothing(name: str, kind: Callable[[int], Any]) -> None:
+    """Of all kinds."""
+    for table in (OF_INTEGERS, OF_FLOATS):
+        if name in table and not (table is OF_FLOATS and name == "trace_counter"):
+            refused(name, table[name][0], kind(-3))
 
 
 NOT_INTEGERS: list[Any] = [True, np.True_, 1.0, np.float64(2), "3", None, b"1", 1j, Fraction(2), [3], np.array([1, 2])]

@@ -44,11 +44,6 @@ def as_int(name: str, value: object, least: int | None = None, most: int | None 
     return number
 
 
-def as_positive_int(name: str, value: object) -> int:
-    """Return ``value`` as a number of things, at least one."""
-    return as_int(name, value, 1)
-
-
 def int_or_none(value: object) -> int | None:
     """Return ``value`` as an ``int``; ``None`` if it is no integer. For attributes of objects of others."""
     if type(value) is int:
@@ -129,11 +124,6 @@ def as_timeout(name: str, value: object, *, positive: bool = False) -> float | N
     if not (math.isfinite(number) and (number > 0 if positive else number >= 0)):
         raise ValueError(f"{name} must be {'>' if positive else '>='} 0 seconds, or None for no limit, got {number:g}")
     return min(number, _LONGEST)
-
-
-def as_interval(name: str, value: object) -> float:
-    """Return ``value`` as the time between two reports. Zero and negative numbers mean no reports."""
-    return as_finite(name, value)
 
 
 def as_bool(name: str, value: Any) -> bool:

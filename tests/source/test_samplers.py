@@ -197,8 +197,8 @@ def check_integers(order: Any) -> None:
     [
         (0, {}, "n, the number of items, must be > 0, got 0"),
         (-1, {}, "n, the number of items, must be > 0, got -1"),
-        (4, {"world_size": 0}, "world_size must be > 0, got 0"),
-        (4, {"world_size": -2}, "world_size must be > 0, got -2"),
+        (4, {"world_size": 0}, "world_size must be >= 1, got 0"),
+        (4, {"world_size": -2}, "world_size must be >= 1, got -2"),
         (4, {"rank": -1}, r"rank must be in range \[0, 1\), got -1"),
         (4, {"rank": 2, "world_size": 2}, r"rank must be in range \[0, 2\), got 2"),
         (4, {"world_size": 5}, "world_size must be <= the number of"),
@@ -374,8 +374,8 @@ class TestRandom:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"num_draws": 0}, "num_draws must be > 0, got 0"),
-            ({"num_draws": -3}, "num_draws must be > 0, got -3"),
+            ({"num_draws": 0}, "num_draws must be >= 1, got 0"),
+            ({"num_draws": -3}, "num_draws must be >= 1, got -3"),
             ({"num_draws": 9}, "num_draws must be <= n without weights"),
             ({"num_draws": 1, "world_size": 2}, "got 2 for 1 draws"),
             ({"seed": -1}, "seed must be >= 0, got -1"),

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack, overload
 
-from spdl._numbers import as_int, as_positive_int, as_timeout, int_or_none
+from spdl._numbers import as_bool, as_int, as_timeout, int_or_none
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStats, Verdict
 from spdl.pipeline._observer import Observer
 from spdl.pipeline._options import BuildOptions, checked, shows_options
@@ -219,14 +219,13 @@ class DataLoader(Generic[Source, Output]):
         self._aggregator = aggregator
         self._transfer_fn = transfer_fn
         self._buffer_size = buffer_size
-        self._num_threads = as_positive_int("num_threads", options.setdefault("num_threads", _NUM_THREADS))
+        self._num_threads = as_int("num_threads", options.setdefault("num_threads", _NUM_THREADS), 1)
         self._timeout = timeout
         self._options = checked("DataLoader", options, inspect.signature(DataLoader).parameters)
         self._retry = as_retry(retry)
         self._call_timeout = as_timeout("call_timeout", call_timeout, positive=True)
         self._output_order: OutputOrder = output_order
-        if not isinstance(rng, bool):
-            raise TypeError(f"rng must be a bool, got {rng!r}")
+        rng = as_bool("rng", rng)
         if rng and not any(map(takes_rng, (preprocessor, aggregator, transfer_fn))):
             raise ValueError(
                 "rng=True needs a function with a parameter named 'rng', and none of the functions has one"

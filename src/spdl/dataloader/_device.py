@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
-from spdl._numbers import as_positive_int
+from spdl._numbers import as_int
 from spdl._reports import add_note, log
 from spdl.io import DeviceError
 from spdl.io._devices._cuda import check_device_index, get_torch, local_device
@@ -89,7 +89,7 @@ class DeviceLoader(Generic[T]):
     def __init__(
         self, loader: Iterable[T], *, device: "torch.device | str | None" = None, num_prefetch: int = 2
     ) -> None:
-        num_prefetch = as_positive_int("num_prefetch", num_prefetch)
+        num_prefetch = as_int("num_prefetch", num_prefetch, 1)
         kind = None if device is None else str(device).partition(":")[0]
         if kind not in (None, "cpu", "cuda"):
             raise ValueError(f"device must be a CUDA device, or the CPU, got {device!r}")

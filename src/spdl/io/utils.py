@@ -74,7 +74,7 @@ def set_ffmpeg_log_level(val: int, /) -> None:
     Raises:
         NativeLibraryError: FFmpeg cannot be loaded.
     """
-    _native.media.set_log_level(val)
+    _native.media.set_log_level(as_int("val", val))
 
 
 def get_memory_cache_limit() -> int:

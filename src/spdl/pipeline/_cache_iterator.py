@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from itertools import cycle, islice
 from typing import TypeVar
 
+from spdl._numbers import as_int
+
 T = TypeVar("T")
 
 
@@ -55,15 +57,14 @@ def cache_iterator(
 
 
 def _check(num_caches: int, return_caches_after: int, stop_after: int | None) -> None:
-    if num_caches <= 0:
-        raise ValueError(f"num_caches must be > 0, got {num_caches}")
-    if return_caches_after < num_caches:
+    as_int("num_caches", num_caches, 1)
+    if as_int("return_caches_after", return_caches_after) < num_caches:
         raise ValueError(
             f"return_caches_after must be >= num_caches, got {return_caches_after} with num_caches={num_caches}"
         )
     if stop_after is None:
         return
-    if stop_after < num_caches:
+    if as_int("stop_after", stop_after) < num_caches:
         raise ValueError(f"stop_after must be >= num_caches, got {stop_after} with num_caches={num_caches}")
     if stop_after < return_caches_after:
         raise ValueError(

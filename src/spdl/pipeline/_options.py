@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from os import fspath
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypedDict, TypeVar, cast
 
-from spdl._numbers import as_int, as_interval, as_positive_int, as_timeout
+from spdl._numbers import as_finite, as_int, as_timeout
 
 from .defs import validate_max_failures
 
@@ -47,7 +47,7 @@ def _as_given(name: str, value: Any) -> Any:
 
 
 def _as_number_or_none(name: str, value: Any) -> int | None:
-    return None if value is None else as_positive_int(name, value)
+    return None if value is None else as_int(name, value, 1)
 
 
 def _as_limit(name: str, value: Any) -> Any:
@@ -112,7 +112,7 @@ class BuildOptions(TypedDict, total=False):
         "float",
         _Option(
             -1,
-            as_interval,
+            as_finite,
             """Seconds between reports in the log: one table of all stages, as ``str(stats())``, for the default hook
             and queue. ``-1``: only at the end.""",
             is_for_regions=True,

@@ -344,8 +344,7 @@ class Pipeline(Readable[T]):
         from ._trace import traced  # imported late: few pipelines are traced
 
         self._check_process()
-        if (every := as_int("every", every)) < 1:
-            raise ValueError(f"every must be >= 1, got {every}")
+        every = as_int("every", every, 1)
         return traced(self._engine, fspath(path), every)
 
     def with_origins(self, *, timeout: float | None = None) -> Iterator[tuple[T, BatchOrigin]]:

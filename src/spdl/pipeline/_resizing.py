@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 def resize(engine: Engine, num_workers: int, stage: StageInfo | str | None, *, was_stopped: bool) -> None:
     """See ``Pipeline.resize``. ``was_stopped``: by the user."""
-    num_workers = as_int("num_workers", num_workers)
-    if num_workers < 1:
-        raise ValueError(f"num_workers must be >= 1, got {num_workers}")
+    num_workers = as_int("num_workers", num_workers, 1)
     region = _region(engine, stage)
     if not region.size.may_change:
         raise PipelineStateError(

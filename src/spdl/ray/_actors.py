@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from spdl._numbers import as_int, as_seconds, as_timeout
+from spdl._numbers import as_bool, as_int, as_seconds, as_timeout
 from spdl.pipeline.defs import ExecutorConfig
 
 if TYPE_CHECKING:
@@ -70,13 +70,10 @@ class RayActors(ExecutorConfig):
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
     ) -> None:
-        num_actors = as_int("num_actors", num_actors)
-        if num_actors < 1:
-            raise ValueError(f"num_actors must be >= 1, got {num_actors}")
+        num_actors = as_int("num_actors", num_actors, 1)
         num_cpus = as_seconds("num_cpus", num_cpus, may_be_infinite=True)
         start_timeout = as_timeout("start_timeout", start_timeout, positive=True)
-        if not isinstance(restart, bool):
-            raise TypeError(f"restart must be a bool, got {restart!r}")
+        restart = as_bool("restart", restart)
         if isinstance(placement, str) and placement not in ("SPREAD", "DEFAULT"):
             raise ValueError(
                 f'placement must be "SPREAD", "DEFAULT" or a scheduling strategy of Ray, got {placement!r}'

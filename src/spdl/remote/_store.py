@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from spdl._addresses import redacted, root_of, url_of
-from spdl._numbers import as_positive_int, as_seconds
+from spdl._numbers import as_int, as_seconds
 
 from ._client import Client, Fetched, Located, NotModified, ObjectInfo, Part
 from ._errors import RemoteChangedError, RemoteError, is_beyond, is_changed
@@ -85,7 +85,7 @@ class RemoteStore:
         offline: bool = False,
     ) -> None:
         seconds = as_seconds("timeout", timeout, positive=True)
-        most = None if attempts is None else as_positive_int("attempts", attempts)
+        most = None if attempts is None else as_int("attempts", attempts, 1)
         if offline and cache is None:
             raise ValueError("cache must be given with offline=True: an offline store reads only what its cache has")
         if options is not None and not isinstance(options, Mapping):

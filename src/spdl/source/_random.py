@@ -73,9 +73,7 @@ class DistributedRandomSampler(Sampler[int]):
         self._n = check_size(n)
         total = self._n
         if num_draws is not None:
-            total = as_int("num_draws", num_draws)
-            if total <= 0:
-                raise ValueError(f"num_draws must be > 0, got {total}")
+            total = as_int("num_draws", num_draws, 1)
         if weights is None and total > self._n:
             raise ValueError(
                 f"num_draws must be <= n without weights, since nothing is drawn twice, got {total} of {self._n} items"

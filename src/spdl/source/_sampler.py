@@ -31,9 +31,7 @@ def share_of(total: int, rank: object, world_size: object, drop_last_round: bool
 
     ``stop`` is ``total``, or less if the last round is dropped, so that all ranks get the same number.
     """
-    size = as_int("world_size", world_size)
-    if size <= 0:
-        raise ValueError(f"world_size must be > 0, got {size}")
+    size = as_int("world_size", world_size, 1)
     own = as_int("rank", rank)
     if not 0 <= own < size:
         raise ValueError(f"rank must be in range [0, {size}), got {own}")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spdl._numbers import as_int, as_interval, as_seconds, as_timeout
+from spdl._numbers import as_finite, as_int, as_seconds, as_timeout
 from spdl.dataloader import get_pytorch_dataloader
 from spdl.pipeline import (
     Pipeline,
@@ -84,7 +84,7 @@ def test_numbers_of_other_kinds_are_durations() -> None:
     assert as_timeout("x", Fraction(1, 4)) == 0.25
     assert as_timeout("x", None) is None
     assert as_timeout("x", 1e300) == 1e9
-    assert as_interval("x", -1) == -1
+    assert as_finite("x", -1) == -1
     with pytest.raises(ValueError, match="x must be >= 0 and finite"):
         as_seconds("x", 10**400)
     assert as_int("x", np.int64(3)) == 3

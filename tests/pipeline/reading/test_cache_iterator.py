@@ -125,8 +125,8 @@ def test_an_error_of_the_source_arrives() -> None:
 @pytest.mark.parametrize(
     ("num_caches", "after", "stop", "message"),
     [
-        (0, None, None, "num_caches must be > 0, got 0"),
-        (-1, None, None, "num_caches must be > 0, got -1"),
+        (0, None, None, "num_caches must be >= 1, got 0"),
+        (-1, None, None, "num_caches must be >= 1, got -1"),
         (3, 2, None, "return_caches_after must be >= num_caches, got 2 with num_caches=3"),
         (3, None, 2, "stop_after must be >= num_caches, got 2 with num_caches=3"),
         (3, 5, 4, "stop_after must be >= return_caches_after, got 4 with return_caches_after=5"),

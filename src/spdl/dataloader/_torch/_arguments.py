@@ -100,9 +100,7 @@ def resolve(given: Arguments, *, stacklevel: int) -> ResolvedArguments:
             are several errors, the one reported is the one that torch's loader reports.
         TypeError: ``multiprocessing_context`` is neither a context nor the name of one, or torch's samplers raise it.
     """
-    every = as_int("snapshot_every_n_steps", given.snapshot_every_n_steps)
-    if every < 0:
-        raise ValueError(f"snapshot_every_n_steps must be >= 0, got {every}")
+    every = as_int("snapshot_every_n_steps", given.snapshot_every_n_steps, 0)
     given = _check_failures(given)
     given = replace(given, call_timeout=_call_timeout(given), snapshot_every_n_steps=every)
     if (given.stall_timeout, given.stall_action) != (None, "log"):
@@ -185,9 +183,7 @@ def _by_rules_of_spdl(given: Arguments, stacklevel: int) -> Arguments:
     if given.persistent_workers:
         raise ValueError(f"persistent_workers is not supported: {hint}")
     timeout = as_timeout("timeout", given.timeout) or 0
-    num_workers = 1 if given.num_workers is None else given.num_workers
-    if num_workers < 0:
-        raise ValueError(f"num_workers must be >= 0, got {num_workers}")
+    num_workers = 1 if given.num_workers is None else as_int("num_workers", given.num_workers, 0)
     _check_init_concurrency(given)
     prefetch_factor = 2 if given.prefetch_factor is None else given.prefetch_factor
     if prefetch_factor < 1:
@@ -224,9 +220,7 @@ def _by_rules_of_spdl(given: Arguments, stacklevel: int) -> Arguments:
 def _by_rules_of_torch(given: Arguments) -> Arguments:
     if given.workers == "thread":
         _refuse_what_threads_cannot(given)
-    num_workers = usable_cpus() if given.num_workers is None else given.num_workers
-    if num_workers < 0:
-        raise ValueError(f"num_workers must be >= 0 (0: no workers), got {num_workers}")
+    num_workers = usable_cpus() if given.num_workers is None else as_int("num_workers", given.num_workers, 0)
     timeout = as_timeout("timeout", given.timeout) or 0
     prefetch_factor = given.prefetch_factor
     if num_workers == 0 and prefetch_factor is not None:
@@ -272,8 +266,8 @@ def _refuse_what_threads_cannot(given: Arguments) -> None:
 
 
 def _check_init_concurrency(given: Arguments) -> None:
-    if given.worker_init_concurrency is not None and given.worker_init_concurrency < 1:
-        raise ValueError(f"worker_init_concurrency must be >= 1, got {given.worker_init_concurrency}")
+    if given.worker_init_concurrency is not None:
+        as_int("worker_init_concurrency", given.worker_init_concurrency, 1)
 
 
 def _check_iterable(given: Arguments) -> None:

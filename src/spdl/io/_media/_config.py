@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, overload
 
-from spdl._numbers import MAX_INT, as_bool, as_int, as_timeout
+from spdl._numbers import MAX_INT, as_bool, as_int, as_timeout, int_or_none
 from spdl.io import _native
 from spdl.io._source import is_remote
 from spdl.io._types import Default, Source
@@ -338,7 +338,7 @@ def _require(config: object, *names: str, least: int, most: int = MAX_INT) -> No
 
 
 def _given(value: int) -> int | None:
-    return None if value == _DEFAULT else value
+    return None if int_or_none(value) == _DEFAULT else value
 
 
 def _as_protocols(protocols: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -320,9 +320,9 @@ def _trim(timestamp: TimeWindow) -> str:
 
 def _seconds(value: Any) -> str:
     """The time in FFmpeg's syntax, which has neither exponents nor fractions."""
+    number = as_seconds(value, "timestamp")
     if isinstance(value, int):
         return str(value)
-    number = as_seconds(value, "timestamp")
     text = repr(number)
     return f"{Decimal(text):f}" if "e" in text and math.isfinite(number) else text
 

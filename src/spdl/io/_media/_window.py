@@ -65,10 +65,14 @@ def as_seconds(bound: Any, argument: str) -> float:
         OverflowError: It is beyond the range of floats.
     """
     is_bool = type(bound).__name__ in ("bool", "bool_")  # NumPy's, too
-    if is_bool or (not isinstance(bound, str | Decimal | SupportsFloat) and not hasattr(bound, "__index__")):
-        raise TypeError(f"a bound of {argument} must be a number of seconds or text such as '1/3', got {bound!r}")
     try:
+        if is_bool or (not isinstance(bound, str | Decimal | SupportsFloat) and not hasattr(bound, "__index__")):
+            raise TypeError
         seconds = _float_of(bound)
+    except TypeError:  # an array of several numbers, too
+        raise TypeError(
+            f"a bound of {argument} must be a number of seconds or text such as '1/3', got {bound!r}"
+        ) from None
     except OverflowError:
         raise OverflowError(f"a bound of {argument} must be finite, got {bound!r}") from None
     except (ValueError, ArithmeticError):

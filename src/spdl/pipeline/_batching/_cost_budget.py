@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from spdl._numbers import require_word
 from spdl.pipeline.defs import Outputs
 
-from ._counting import CountingAggregator, Misfit, OpenBatch, as_choice, as_limit, as_num_items, measure, short_repr
+from ._counting import CountingAggregator, Misfit, OpenBatch, as_limit, as_num_items, measure, short_repr
 
 T = TypeVar("T")
 
@@ -52,7 +53,8 @@ class CostBudget(CountingAggregator[T, list[T]]):
         if not callable(cost):
             raise TypeError(f"cost must be a function of an item, got {cost!r}")
         self._cost: Callable[[Any], Any] = cost
-        self._oversized = as_choice("oversized", oversized, ("error", "alone", "drop"))
+        require_word("oversized", oversized, ("error", "alone", "drop"))
+        self._oversized = oversized
         self._batch = OpenBatch(as_num_items("max_items", max_items), self._max_cost, padded=bool(padded))
 
     def accumulate(self, item: T) -> Outputs[list[T]] | None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import operator
 import reprlib
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from spdl._numbers import as_int
+from spdl._numbers import as_float, as_int, int_or_none
 from spdl.pipeline.defs import Aggregator
 
 T = TypeVar("T")
@@ -43,13 +41,13 @@ def as_amount(name: str, value: Any) -> float:
 
 
 def _as_number(name: str, value: Any) -> float:
-    if not isinstance(value, bool):
-        with suppress(TypeError):
-            return operator.index(value)
-        if hasattr(type(value), "__float__"):  # ``float`` would parse text too
-            with suppress(TypeError, ValueError):  # an array of several numbers
-                return float(value)
-    raise TypeError(f"{name} must be a number, got {short_repr(value)} of type {type(value).__qualname__}")
+    number = int_or_none(value)  # an integer stays one: costs are added exactly
+    try:
+        return as_float(name, value) if number is None else number
+    except TypeError:
+        raise TypeError(
+            f"{name} must be a number, got {short_repr(value)} of type {type(value).__qualname__}"
+        ) from None
 
 
 def measure(what: str, function: Callable[[Any], Any], item: Any) -> float:
@@ -75,18 +73,7 @@ def as_limit(name: str, value: Any) -> float:
 
 def as_num_items(name: str, value: Any) -> float:
     """Return ``value`` as a number of items >= 1; ``None`` (no limit) becomes infinity."""
-    if value is None:
-        return math.inf
-    number = as_int(name, value)
-    if number < 1:
-        raise ValueError(f"{name} must be >= 1, got {number}")
-    return number
-
-
-def as_choice(name: str, value: Any, choices: tuple[str, ...]) -> Any:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
-    return value
+    return math.inf if value is None else as_int(name, value, 1)
 
 
 class OpenBatch:

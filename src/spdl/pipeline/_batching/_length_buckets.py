@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
+from spdl._numbers import require_word
 from spdl.pipeline.defs import Outputs
 
-from ._counting import CountingAggregator, Misfit, OpenBatch, as_choice, as_limit, as_num_items, measure, short_repr
+from ._counting import CountingAggregator, Misfit, OpenBatch, as_limit, as_num_items, measure, short_repr
 
 T = TypeVar("T")
 
@@ -62,7 +63,8 @@ class LengthBuckets(CountingAggregator[T, list[T]]):
         if not callable(length):
             raise TypeError(f"length must be a function of an item, got {length!r}")
         self._length: Callable[[Any], Any] = length
-        self._oversized = as_choice("oversized", oversized, ("error", "alone", "drop"))
+        require_word("oversized", oversized, ("error", "alone", "drop"))
+        self._oversized = oversized
         if isinstance(batch_size, Sequence):
             sizes = [as_num_items("batch_size", size) for size in batch_size]
             if len(sizes) != num_buckets:

@@ -10,10 +10,10 @@ from collections.abc import Container, Sequence
 from itertools import accumulate, chain
 from typing import Any, Literal, NamedTuple
 
-from spdl._numbers import as_int
+from spdl._numbers import as_int, require_word
 from spdl.pipeline.defs import Outputs
 
-from ._counting import CountingAggregator, as_choice, short_repr
+from ._counting import CountingAggregator, short_repr
 
 
 class PackedRow(NamedTuple):
@@ -198,12 +198,9 @@ class PackSequences(CountingAggregator[Any, PackedRow]):
         pad_id: int = 0,
     ) -> None:
         super().__init__()
-        self._length = as_int("length", length)
-        self._open_bins = as_int("open_bins", open_bins)
-        for name, value in (("length", self._length), ("open_bins", self._open_bins)):
-            if value < 1:
-                raise ValueError(f"{name} must be >= 1, got {value}")
-        self._too_long = as_choice("too_long", too_long, ("error", "split", "drop"))
+        self._length, self._open_bins = as_int("length", length, 1), as_int("open_bins", open_bins, 1)
+        require_word("too_long", too_long, ("error", "split", "drop"))
+        self._too_long = too_long
         self._pad_id = as_int("pad_id", pad_id)
         self._bins: list[_Bin] = []  # oldest first
         self._rooms: list[int] = []  # free tokens of each bin

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import spdl.pipeline._asyncio as asyncio
 from spdl._failure_log import describe_error, is_compact_log, raised_at
+from spdl._numbers import as_int
 from spdl._reports import log, name_of
 
 
@@ -89,8 +90,7 @@ def create_task(
             ("suppression_threshold", suppression_threshold),
             ("suppression_warning_interval", suppression_warning_interval),
         ):
-            if value < 1:
-                raise ValueError(f"{argument} must be >= 1, got {value}")
+            as_int(argument, value, 1)
         task = asyncio.create_task(coro, name=name)
     except (ValueError, RuntimeError):
         coro.close()  # otherwise Python warns that it was never awaited

@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from spdl._numbers import as_interval
+from spdl._numbers import as_finite, as_int
 from spdl._reports import log
 from spdl.pipeline._info import StageInfo, is_eof, is_epoch_end
 from spdl.pipeline._observe._percentiles import percentile_of_waits
@@ -44,7 +44,7 @@ class AsyncQueue(asyncio.Queue[Any]):
     """
 
     def __init__(self, info: StageInfo, *, buffer_size: int = 1) -> None:
-        super().__init__(buffer_size)
+        super().__init__(as_int("buffer_size", buffer_size))
         self.info = info
 
     def stage_hook(self) -> AbstractAsyncContextManager[Any]:
@@ -106,7 +106,7 @@ class StatsQueue(AsyncQueue):
 
     def __init__(self, info: StageInfo, *, buffer_size: int = 1, interval: float = -1) -> None:
         super().__init__(info, buffer_size=buffer_size)
-        self.interval = as_interval("interval", interval)
+        self.interval = as_finite("interval", interval)
         self._meter = _Meter(self._clock)
         self._read: ChannelReader = self._meter.read
         self._lap_start = self._read()

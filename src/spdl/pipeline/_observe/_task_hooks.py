@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from spdl._numbers import as_interval
+from spdl._numbers import as_finite
 from spdl._reports import log
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._observe._percentiles import StreamingPercentile, percentile_of_calls
@@ -115,7 +115,7 @@ class TaskStatsHook(TaskHook):
 
     def __init__(self, info: StageInfo, interval: float = -1) -> None:
         self.info = info
-        self.interval = as_interval("interval", interval)
+        self.interval = as_finite("interval", interval)
         self._read: CallReader | None = None
         self._lap_start = _NO_CALLS  # with a reader: the counters when the interval began
         self._total = _Tally()  # without a reader: own counters, in total and of the interval

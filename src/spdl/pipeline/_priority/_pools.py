@@ -229,7 +229,7 @@ class _PriorityPoolOfThreads(_PriorityPool):
         initargs: tuple[Any, ...] = (),
     ) -> None:
         super().__init__(
-            min(32, usable_cpus() + 4) if max_workers is None else max_workers,
+            min(32, usable_cpus() + 4) if max_workers is None else as_int("max_workers", max_workers),
             {"thread_name_prefix": thread_name_prefix, "initializer": initializer, "initargs": initargs},
         )
 
@@ -270,7 +270,7 @@ class PriorityProcessPoolExecutor(_PriorityPool):
     is_process_pool = True
 
     def __init__(self, max_workers: int | None = None, **kwargs: Any) -> None:
-        super().__init__(usable_cpus() if max_workers is None else max_workers, kwargs)
+        super().__init__(usable_cpus() if max_workers is None else as_int("max_workers", max_workers), kwargs)
 
     def _make_executor(self) -> Executor:
         # Imported late: it imports all of multiprocessing.

@@ -140,9 +140,7 @@ def profile_pipeline(
         ValueError: ``num_inputs`` is less than 1.
         TypeError: An argument has the wrong type.
     """
-    num_inputs = as_int("num_inputs", num_inputs)
-    if num_inputs < 1:
-        raise ValueError(f"num_inputs must be >= 1, got {num_inputs}")
+    num_inputs = as_int("num_inputs", num_inputs, 1)
     if not isinstance(cfg, PipelineConfig):
         raise TypeError(f"cfg must be a PipelineConfig, got {type(cfg).__qualname__}: pass builder.get_config()")
     for method in ("stage_profile_hook", "pipeline_profile_hook"):

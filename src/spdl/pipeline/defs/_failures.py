@@ -41,9 +41,7 @@ class Rate:
         share = self.share if isinstance(self.share, Rational) else as_finite("share", self.share)
         if isinstance(self.share, bool) or not 0 < share <= 1:
             raise ValueError(f"share of a Rate must be in range (0, 1], got {self.share!r}")
-        if (per := as_int("per", self.per)) < 1:
-            raise ValueError(f"per of a Rate must be >= 1, got {per}")
-        object.__setattr__(self, "per", per)
+        object.__setattr__(self, "per", as_int("per of a Rate", self.per, 1))
 
     @property
     def most(self) -> int:

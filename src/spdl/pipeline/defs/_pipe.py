@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from spdl._errors import InvalidOpError
-from spdl._numbers import as_int, as_timeout
+from spdl._numbers import as_bool, as_int, as_timeout
 
 from ._failures import MaxFailures, OnError, Retry, as_retry, check_max_failures, check_on_error
 from ._repr import describe_callable, describe_object, layers_of
@@ -171,8 +171,7 @@ def Pipe(
         TypeError: An argument has the wrong type.
     """
     call, kind, default_name = _resolve(op)
-    if (concurrency := as_int("concurrency", concurrency)) < 1:
-        raise ValueError(f"concurrency must be >= 1, got {concurrency}")
+    concurrency = as_int("concurrency", concurrency, 1)
     if name is not None and not isinstance(name, str):
         raise TypeError(f"name must be a str, got {name!r} of type {type(name).__qualname__}")
     if executor is not None and (isinstance(executor, type) or not callable(getattr(executor, "submit", None))):
@@ -186,8 +185,7 @@ def Pipe(
         raise ValueError(f"output_order must be 'completion' or 'input', got {output_order!r}")
     if output_order == "input" and kind == "async_generator":
         raise ValueError(f"output_order='input' does not work with an async generator, got {describe_callable(call)}")
-    if not isinstance(isolate, bool):
-        raise TypeError(f"isolate must be a bool, got {isolate!r} of type {type(isolate).__qualname__}")
+    isolate = as_bool("isolate", isolate)
     if isolate and executor is not None:
         raise ValueError("isolate=True cannot be given with an executor: the stage has its own processes")
     if isolate and kind in ("async", "async_generator"):

@@ -5,7 +5,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from typing import Any, Final, TypeAlias, final
 
-from spdl._numbers import as_int
+from spdl._numbers import as_bool, as_int
 
 from ._repr import describe_callable
 from ._stage import PathStage, StageConfig
@@ -110,8 +110,7 @@ class ProcessPoolExecutorConfig(ExecutorConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.restart, bool):
-            raise TypeError(f"restart must be a bool, got {self.restart!r}")
+        object.__setattr__(self, "restart", as_bool("restart", self.restart))
         if self.mp_context is not None and self.mp_context not in _START_METHODS:
             raise ValueError(f"mp_context must be one of {', '.join(_START_METHODS)}, or None, got {self.mp_context!r}")
 
@@ -158,11 +157,9 @@ class PlacementConfig(StageConfig):
                 f"got {target.__qualname__ if isinstance(target, type) else type(target).__qualname__}"
             )
         try:
-            size = as_int("buffer_size", self.buffer_size)
+            size = as_int("buffer_size", self.buffer_size, 1)
         except TypeError as exc:
             raise ValueError(str(exc)) from None
-        if size < 1:
-            raise ValueError(f"buffer_size must be >= 1, got {size}")
         object.__setattr__(self, "buffer_size", size)
 
     def __repr__(self) -> str:

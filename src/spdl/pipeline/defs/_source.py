@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from spdl._numbers import as_int, as_positive_int
+from spdl._numbers import as_int
 
 from ._repr import describe_object, describe_source
 
@@ -63,7 +63,7 @@ class SourceConfig(Generic[T]):
                 given = f"an object of type {cls.__qualname__}"
             raise ValueError(f"source must have __iter__ or __aiter__, got {given}")
         if self.epochs is not None:
-            object.__setattr__(self, "epochs", as_positive_int("epochs", self.epochs))
+            object.__setattr__(self, "epochs", as_int("epochs", self.epochs, 1))
             object.__setattr__(self, "continuous", True)
         if self.continuous and self.epochs != 1:
             self._check_repeatable()
@@ -122,9 +122,7 @@ class SinkConfig(Generic[U]):
 
     def __post_init__(self) -> None:
         try:
-            size = as_int("buffer_size", self.buffer_size)
+            size = as_int("buffer_size", self.buffer_size, 1)
         except TypeError as exc:
             raise ValueError(str(exc)) from None
-        if size < 1:
-            raise ValueError(f"buffer_size must be >= 1, got {size}")
         object.__setattr__(self, "buffer_size", size)
