@@ -132,19 +132,20 @@ RULES = [
         f"{P}._observe",
         allows=("spdl._errors", *(f"{P}.{of}" for of in ("_info", "_records", "_cpus", "_asyncio")), C),
     ),
-    Rule(f"{P}._priority", allows=("spdl._errors", f"{P}._cpus")),
+    Rule(f"{P}._priority_pools", allows=("spdl._errors", f"{P}._cpus")),
     Rule(f"{P}.batching", allows=(f"{P}._batching",)),
     Rule(f"{P}.config", allows=(f"{P}.defs", f"{P}._observe")),
-    Rule(f"{P}._seeding", allows=(f"{P}.defs",)),
+    Rule(f"{P}._exactness", allows=(f"{P}.defs",)),
     # A profile builds pipelines.
-    Rule(f"{P}._profile", allows=(P, "spdl._errors")),
+    Rule(f"{P}._profile_results", allows=(f"{P}._observe",)),
+    Rule(f"{P}._profiling", allows=(P, "spdl._errors")),
     # What provenance and quarantine append to.
     Rule(f"{P}._line_file"),
     # What outputs were made of. A replay builds pipelines.
     Rule(
         f"{P}._provenance",
         allows=(
-            *(f"{P}.{of}" for of in ("_engine", "_line_file", "_observe", "_resume", "defs")),
+            *(f"{P}.{of}" for of in ("_engine", "_exactness", "_line_file", "_observe", "_state", "defs")),
             "spdl._random",
             *RESUME,
         ),
@@ -160,7 +161,7 @@ RULES = [
         ),
     ),
     # The state of a pipeline. States of all ranks are distributed by those who need it.
-    Rule(f"{P}._resume", allows=(f"{P}._engine", f"{P}.defs", *RESUME), lazily=(f"{R}._elastic",)),
+    Rule(f"{P}._state", allows=(f"{P}._engine", f"{P}.defs", *RESUME), lazily=(f"{R}._elastic",)),
     Rule(
         f"{P}._monitoring", allows=(*(f"{P}.{of}" for of in ("_observe", "_observer", "_stalls")), "spdl._monitor", C)
     ),
@@ -185,7 +186,7 @@ RULES = [
             f"{P}._observe",
             "spdl._errors",
         ),
-        lazily=(f"{P}._info", f"{P}._resume", f"{P}._monitoring", f"{P}._provenance", f"{P}._trace"),
+        lazily=(f"{P}._info", f"{P}._state", f"{P}._monitoring", f"{P}._provenance", f"{P}._trace"),
     ),
     # These put all of it together; children run whole pipelines.
     *(Rule(f"{P}.{of}", allows=(P, C, "spdl._errors")) for of in ("_build", "_assemble")),

@@ -26,12 +26,12 @@ __all__, _get, __dir__ = lazy_names(
         "._observe._task_hooks": "TaskHook TaskPerfStats TaskStatsHook",
         "._observe._verdict": "StageShares Verdict",
         "._pipeline": "Pipeline",
-        "._priority._pools": (
+        "._priority_pools": (
             "PriorityExecutorEntrypoint PriorityInterpreterPoolExecutor PriorityProcessPoolExecutor "
             "PriorityThreadPoolExecutor"
         ),
-        "._profile._results": "ProfileResult ProfileResults ProfileStats",
-        "._profile._run": "ProfileHook profile_pipeline",
+        "._profile_results": "ProfileResult ProfileResults ProfileStats",
+        "._profiling": "ProfileHook profile_pipeline",
         "._provenance._origin": "BatchOrigin",
         "._quarantine._file": "FailureEvent QuarantinedItem read_quarantine",
         "._remote._iterate": "iterate_in_subprocess",

@@ -19,14 +19,13 @@ from ._engine._engine import Engine, record
 from ._engine._graph import build_graph, run_in_background
 from ._engine._graph_builder import GraphOptions
 from ._engine._stages._source import SourceNode
+from ._exactness import check_exact, check_known, check_seeded
 from ._info import PIPELINE_IDS, StageInfo
 from ._observe._background import BackgroundTaskFactory
 from ._observe._snapshot import History, stats_of
 from ._observe._wiring import Wiring
 from ._options import BuildOptions, checked
 from ._pipeline import Pipeline
-from ._resume._exactness import check_exact
-from ._seeding import check_known, check_seeded
 from .defs import PipelineConfig, Region
 
 if TYPE_CHECKING:
@@ -141,7 +140,7 @@ def _observed(
     provenance = None if path is None else _open_log(cfg, engine, seed, path)
     if not options["resumable"]:
         return Pipeline(engine, repr(cfg), history=history)
-    from ._resume._state import make_resumable  # imported late: few pipelines need it
+    from ._state import make_resumable  # imported late: few pipelines need it
 
     return Pipeline(engine, repr(cfg), make_resumable(cfg, engine, approximate, seed, provenance), history)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ._monitoring import Monitor
     from ._observe._verdict import Verdict
     from ._provenance._origin import BatchOrigin
-    from ._resume._state import Resuming
+    from ._state import Resuming
 
 _LOG = logging.getLogger("spdl.pipeline")
 

@@ -18,7 +18,7 @@ from spdl.pipeline import (
     PriorityProcessPoolExecutor,
     PriorityThreadPoolExecutor,
 )
-from spdl.pipeline._priority._dispatcher import Dispatcher
+from spdl.pipeline._priority_pools import Dispatcher
 from tests.pipeline.executors.calls import busy, double, fail
 
 

@@ -366,7 +366,7 @@ def test_interrupt_in_an_op_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> No
         stopped.append(pipeline._engine.pipeline_id)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("spdl.pipeline._profile._run._with_progress", read)
+    monkeypatch.setattr("spdl.pipeline._profiling._with_progress", read)
     with pytest.raises(KeyboardInterrupt):
         profile_pipeline(described(range(10), Pipe(double)))
     assert len(stopped) == 1
@@ -417,7 +417,7 @@ def test_no_results_say_so() -> None:
 
 def test_long_runs_say_how_far_they_are(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """And each run says what it measured."""
-    monkeypatch.setattr("spdl.pipeline._profile._run._PROGRESS_INTERVAL", -1)
+    monkeypatch.setattr("spdl.pipeline._profiling._PROGRESS_INTERVAL", -1)
     with caplog.at_level(logging.INFO):
         profile_pipeline(described(range(3), Aggregate(1)), 3)
     name = "aggregate(op=collate(1), drop_last=False)"

@@ -25,7 +25,7 @@ from spdl._reports import log
 from spdl.pipeline._engine._passes import Passes
 from spdl.pipeline._engine._stages._source import SourceNode
 from spdl.pipeline._line_file import LineFile
-from spdl.pipeline._resume._fingerprint import fingerprint_of, prepare_source
+from spdl.pipeline._state import fingerprint_of, prepare_source
 from spdl.resume._values import ResumeError
 
 if TYPE_CHECKING:

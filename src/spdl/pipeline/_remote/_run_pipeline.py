@@ -12,9 +12,8 @@ from typing import Any, NoReturn, TypeVar, Unpack
 from spdl._errors import UnsupportedPythonError
 from spdl._processes._main_module import find_unpicklable
 from spdl.pipeline._builder import PipelineBuilder
+from spdl.pipeline._exactness import check_exact, check_seeded
 from spdl.pipeline._options import OPTIONS, BuildOptions, checked, shows_options
-from spdl.pipeline._resume._exactness import check_exact
-from spdl.pipeline._seeding import check_seeded
 from spdl.pipeline.config import is_diagnostic_mode_enabled
 from spdl.pipeline.defs import MergeConfig, PipelineConfig, PlacementConfig
 

@@ -40,13 +40,13 @@ from spdl.pipeline.defs import (
     split_regions,
 )
 
-from ._results import ProfileResult, ProfileResults, ProfileStats, rate
+from ._profile_results import ProfileResult, ProfileResults, ProfileStats, rate
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline.defs import PipelineConfig
 
-    from ._results import ProfileResult
+    from ._profile_results import ProfileResult
 
 
 _LOG = logging.getLogger("spdl.pipeline")

@@ -1,1 +1,0 @@
-"""Priority executors: one pool shared by several stages, with one entry point per stage."""

@@ -1,1 +1,0 @@
-"""Profiling: measures each stage of a pipeline alone, at several concurrencies."""

@@ -1,1 +1,0 @@
-"""States of pipelines, from which another run continues, and the checks of what can be resumed."""
