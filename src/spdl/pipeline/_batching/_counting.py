@@ -34,7 +34,7 @@ def as_amount(name: str, value: Any) -> float:
         TypeError: ``value`` is not a number; the message contains ``name``.
         ValueError: ``value`` is negative or NaN.
     """
-    amount: float = value if type(value) is int else _as_number(name, value)
+    amount: float = value if type(value) in (int, float) else _as_number(name, value)
     if not amount >= 0:
         raise ValueError(f"{name} must be >= 0, got {value}")
     return amount
