@@ -26,7 +26,8 @@ def described(source: Any, *ops: Any, continuous: bool = False) -> PipelineConfi
 
 def make(config: PipelineConfig[Any], **options: Any) -> Any:
     """What the subprocess iterates."""
-    return PipelineFactory(config, {"num_threads": 1, **options})()
+    chosen: Any = {"num_threads": 1, **options}
+    return PipelineFactory(config, chosen)()
 
 
 def test_each_iteration_of_an_ordinary_source_is_a_pipeline() -> None:
