@@ -13,6 +13,7 @@ extern "C" {
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -182,6 +183,7 @@ void Input::open(bool find_all_parameters) {
     }
   }
   is_at_start_ = true;
+  read_up_to_ = 0;
 }
 
 // What probing has read.
@@ -383,13 +385,26 @@ bool Input::read_marked(AVPacket& packet) {
   io_state_->access.throw_if_refused("read", name_);
   if (code == AVERROR_EOF || (code < 0 && is_odd_end(code, position))) {
     expect_no_failure();
+    expect_whole_matroska(std::numeric_limits<std::int64_t>::max());
     expect_all_data();
     return false;
   }
   if (code < 0) {
     throw av::make_error(ErrorKind::kDemux, code, "read", name_).at(stream_, time_);
   }
+  expect_whole_matroska(packet.pos);
   return true;
+}
+
+// Between the last packet and the one at that position.
+void Input::expect_whole_matroska(std::int64_t position) {
+  if (position < 0 || !io_state_->io || std::string_view(context_->iformat->name) != "matroska,webm") {
+    return;
+  }
+  const std::int64_t from = std::exchange(read_up_to_, position);
+  if (from >= 0 && io_state_->io->matroska_check().is_damaged(from, position)) {
+    report("a part of the file is damaged, and what lies between it and the next cluster is lost");
+  }
 }
 
 const AVPacket* Input::peek(std::size_t index) {
@@ -416,6 +431,7 @@ bool Input::seek(int stream, std::int64_t min_ticks, std::int64_t ticks, int fla
     wav_->seek(ticks);
     return true;
   }
+  read_up_to_ = -1;
   if (edits_ && stream == edited_stream_) {
     ticks = edits_->media_at(ticks);
   }

@@ -136,6 +136,7 @@ class Input {
   bool is_before_joint(const AVPacket& damaged);
   void drop_peeked() noexcept;
   void expect_all_data() const;
+  void expect_whole_matroska(std::int64_t position);
   Error damaged_packet() const;
 
   std::vector<std::uint8_t> probed() const;
@@ -162,6 +163,7 @@ class Input {
   };
   std::optional<SoundEnd> sound_end_;
   bool is_endless_ = false;                     // a stream of undeclared length, whose last packet is always cut off
+  std::int64_t read_up_to_ = 0;                 // position of the last packet that libav gave; negative after a seek
   std::optional<double> time_;                  // of the last packet, in seconds
   int stream_ = 0;                              // of the last packet
   bool is_at_start_ = true;

@@ -110,19 +110,32 @@ std::span<const std::uint8_t> SourceIo::start(std::span<std::uint8_t> into) cons
 
 int SourceIo::read(void* opaque, std::uint8_t* into, int size) noexcept {
   auto& self = *static_cast<SourceIo*>(opaque);
-  if (self.file_) {
-    const std::int64_t got = self.file_->read(into, static_cast<std::size_t>(size), *self.watch_);
+  const int count = self.read_some(into, size);
+  if (count > 0) {
+    try {
+      self.check_.see(static_cast<std::int64_t>(self.position_), {into, static_cast<std::size_t>(count)});
+    } catch (...) {
+      self.failure_ = std::current_exception();  // out of memory
+      return AVERROR_EXIT;
+    }
+    self.position_ += static_cast<std::size_t>(count);
+  }
+  return count;
+}
+
+int SourceIo::read_some(std::uint8_t* into, int size) noexcept {
+  if (file_) {
+    const std::int64_t got = file_->read(into, static_cast<std::size_t>(size), *watch_);
     return got == -ECANCELED ? AVERROR_EXIT : got == 0 ? AVERROR_EOF : static_cast<int>(got);
   }
-  if (self.ranges_) {
-    return self.read_ranges({into, static_cast<std::size_t>(size)});
+  if (ranges_) {
+    return read_ranges({into, static_cast<std::size_t>(size)});
   }
-  const std::size_t count = std::min(static_cast<std::size_t>(size), self.data_.size() - self.position_);
+  const std::size_t count = std::min(static_cast<std::size_t>(size), data_.size() - position_);
   if (count == 0) {
     return AVERROR_EOF;
   }
-  std::memcpy(into, self.data_.data() + self.position_, count);
-  self.position_ += count;
+  std::memcpy(into, data_.data() + position_, count);
   return static_cast<int>(count);
 }
 
@@ -132,7 +145,6 @@ int SourceIo::read_ranges(std::span<std::uint8_t> into) noexcept {
   }
   try {
     const std::size_t count = ranges_->read(static_cast<std::int64_t>(position_), into, *watch_);
-    position_ += count;
     return count == 0 ? AVERROR_EOF : static_cast<int>(count);
   } catch (...) {
     failure_ = std::current_exception();  // libav is C: nothing may be thrown through it
@@ -159,7 +171,11 @@ std::int64_t SourceIo::seek(void* opaque, std::int64_t offset, int whence) noexc
     const auto size = self.file_->size();
     return size ? static_cast<std::int64_t>(*size) : AVERROR(ENOSYS);
   }
-  return self.file_->seek(offset, whence & ~AVSEEK_FORCE);
+  const std::int64_t position = self.file_->seek(offset, whence & ~AVSEEK_FORCE);
+  if (position >= 0) {
+    self.position_ = static_cast<std::size_t>(position);
+  }
+  return position;
 }
 
 std::int64_t SourceIo::seek_within(std::int64_t offset, int whence) noexcept {

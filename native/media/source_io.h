@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/watch.h"
 #include "media/byte_ranges.h"
+#include "media/matroska_check.h"
 
 namespace spdl {
 
@@ -51,6 +52,8 @@ class SourceIo {
   bool is_url() const noexcept { return url_ != nullptr; }
   // The first bytes, as many as fit, if they can be read again; else none. Throws as ByteRanges does.
   std::span<const std::uint8_t> start(std::span<std::uint8_t> into) const;
+  // Of what was read; of a URL, nothing.
+  const MatroskaCheck& matroska_check() const noexcept { return check_; }
   // Throws the error that ended a read in libav, which knows only that the read failed: Error; Cancelled. Nothing more
   // can be read.
   void throw_if_failed() const;
@@ -58,6 +61,7 @@ class SourceIo {
  private:
   void allocate(int buffer_size, bool is_seekable);
   static int read(void* opaque, std::uint8_t* into, int size) noexcept;
+  int read_some(std::uint8_t* into, int size) noexcept;
   static std::int64_t seek(void* opaque, std::int64_t offset, int whence) noexcept;
   int read_ranges(std::span<std::uint8_t> into) noexcept;
   std::int64_t size() const noexcept;
@@ -70,7 +74,8 @@ class SourceIo {
   UrlPtr url_;
   std::shared_ptr<ByteRanges> ranges_;
 
-  std::size_t position_ = 0;  // in memory and in ranges
+  std::size_t position_ = 0;
+  MatroskaCheck check_;
   std::exception_ptr failure_;
   Watch* watch_ = nullptr;
   AVIOContext* io_ = nullptr;  // owned, unless it is that of url_

@@ -1,5 +1,6 @@
 """Imports every module that registers cells. A new module of cells is added here."""
 
+from tests.differential import matroska_damage as matroska_damage
 from tests.differential.cells import CELLS, Outcome, try_cell
 from tests.differential.sound import channels as channels
 from tests.differential.sound import damage as damage
