@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import spdl.io
@@ -113,6 +114,9 @@ def test_indices_are_checked() -> None:
                 demuxer.streaming_demux(wrong, num_packets=1)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="at least one index"):
             demuxer.streaming_demux([], num_packets=1)
+        one: Any = np.int64(0)
+        assert len(next(demuxer.streaming_demux(one, num_packets=1))) == 1
+        assert next(demuxer.streaming_demux([one], num_packets=1)).keys() == {0}
 
 
 def test_another_use_of_the_demuxer_ends_the_iteration() -> None:

@@ -408,6 +408,8 @@ def test_metadata_of_ones_own() -> None:
     data = b"junk" + npy(np.arange(3))
     meta: dict[str, Any] = {"a.npy": (4, len(data) - 4, len(data) - 4, 0)}
     file = spdl.io.NpzFile(data, meta)
+    numpys: Any = tuple(np.int64(number) for number in meta["a.npy"])
+    assert np.array_equal(spdl.io.NpzFile(data, {"a.npy": numpys})["a"], file["a"])
     meta.clear()
     same(file, {"a": np.arange(3)})
     same(spdl.io.NpzFile(np.frombuffer(data, np.uint8), {"a": (4, len(data) - 4, len(data) - 4, 0, None)}),

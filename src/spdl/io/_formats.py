@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
-from spdl._numbers import as_bool, as_float, as_int
+from spdl._numbers import as_bool, as_float, as_int, int_or_none
 from spdl._reports import add_note
 from spdl.io import _native
 from spdl.io._errors import ArchiveError
@@ -328,10 +328,10 @@ def _as_bytes(data: "Buffer | NDArray[Any]") -> memoryview:
 def _checked(name: str, entry: tuple[int | None, ...], num_bytes: int) -> _Entry:
     if len(entry) not in (4, 5):
         raise ValueError(f"entry {name!r} must have 4 or 5 values, got {len(entry)}")
-    for value in entry[:4]:
-        if not isinstance(value, int):
-            raise TypeError(f"entry {name!r} must have integers, got {type(value).__name__}")
-    offset, compressed_size, uncompressed_size, method = entry[:4]
+    numbers = [int_or_none(value) for value in entry[:4]]
+    if None in numbers:
+        raise TypeError(f"entry {name!r} must have integers, got {type(entry[numbers.index(None)]).__name__}")
+    offset, compressed_size, uncompressed_size, method = numbers
     crc32 = entry[4] if len(entry) == 5 else None
     checked = _Entry(offset, compressed_size, uncompressed_size, method, crc32)  # type: ignore[arg-type]  # as checked
     if min(checked.offset, checked.compressed_size, checked.uncompressed_size) < 0:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence, Set
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
-from spdl._numbers import MAX_INT, as_float, as_int
+from spdl._numbers import MAX_INT, as_float, as_int, int_or_none
 from spdl.io import _native
 from spdl.io._errors import ConvertError
 from spdl.io._source import is_remote, open_media
@@ -216,15 +216,12 @@ class Demuxer:
             ClosedError: The demuxer was closed.
         """
         limits = _as_limits(duration, num_packets)
-        if indices is None or isinstance(indices, int):
-            index = 0 if indices is None else int(indices)
+        index = 0 if indices is None else int_or_none(indices)
+        if index is not None:
             return _SingleStream(self._native, {index}, limits, index)
         if isinstance(indices, str | bytes) or not isinstance(indices, Sequence | Set):
             raise TypeError(f"indices must be int, a sequence or set of them or None, got {type(indices).__name__}")
-        chosen = set(indices)
-        for index in chosen:
-            if not isinstance(index, int):
-                raise TypeError(f"indices must be int, got {index!r}")
+        chosen = {as_int("indices", each) for each in indices}
         if not chosen:
             raise ValueError("indices must have at least one index, got none")
         return _SeveralStreams(self._native, chosen, limits)
