@@ -151,9 +151,10 @@ RULES = [
         ),
     ),
     Rule(f"{P}._provenance._replay", allows=(P, *RESUME, "spdl._random")),
-    # What is kept of failed items.
+    # What is kept of failed items, and which of them a source leaves out.
+    Rule(f"{P}._excluding", allows=(f"{P}._engine", f"{P}._failed_items", "spdl._random")),
     Rule(
-        f"{P}._quarantine",
+        f"{P}._failed_items",
         allows=(
             *(f"{P}.{of}" for of in ("_engine", "_info", "_line_file", "_observe", "_provenance", "_records")),
             "spdl._errors",
@@ -170,7 +171,7 @@ RULES = [
     Rule(
         f"{P}._options",
         allows=(f"{P}.defs",),
-        lazily=tuple(f"{P}.{of}" for of in ("_info", "_observe", "_quarantine")),
+        lazily=tuple(f"{P}.{of}" for of in ("_info", "_observe", "_failed_items")),
     ),
     Rule(f"{P}._stalls", allows=(f"{P}._engine", f"{P}._observe", C)),
     Rule(f"{P}._observer", allows=(f"{P}._engine", f"{P}._observe", "spdl._errors")),

@@ -33,7 +33,7 @@ __all__, _get, __dir__ = lazy_names(
         "._profile_results": "ProfileResult ProfileResults ProfileStats",
         "._profiling": "ProfileHook profile_pipeline",
         "._provenance._origin": "BatchOrigin",
-        "._quarantine._file": "FailureEvent QuarantinedItem read_quarantine",
+        "._failed_items": "FailureEvent QuarantinedItem read_quarantine",
         "._remote._iterate": "iterate_in_subprocess",
         "._remote._run_pipeline": (
             "iterate_in_subinterpreter run_pipeline_in_subinterpreter run_pipeline_in_subprocess"

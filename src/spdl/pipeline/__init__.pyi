@@ -26,6 +26,9 @@ from . import defs as defs
 from ._build import build_pipeline as build_pipeline
 from ._builder import PipelineBuilder as PipelineBuilder
 from ._cache_iterator import cache_iterator as cache_iterator
+from ._failed_items import FailureEvent as FailureEvent
+from ._failed_items import QuarantinedItem as QuarantinedItem
+from ._failed_items import read_quarantine as read_quarantine
 from ._info import StageInfo as StageInfo
 from ._info import is_eof as is_eof
 from ._info import is_epoch_end as is_epoch_end
@@ -56,9 +59,6 @@ from ._profile_results import ProfileStats as ProfileStats
 from ._profiling import ProfileHook as ProfileHook
 from ._profiling import profile_pipeline as profile_pipeline
 from ._provenance._origin import BatchOrigin as BatchOrigin
-from ._quarantine._file import FailureEvent as FailureEvent
-from ._quarantine._file import QuarantinedItem as QuarantinedItem
-from ._quarantine._file import read_quarantine as read_quarantine
 from ._remote._iterate import iterate_in_subprocess as iterate_in_subprocess
 from ._remote._run_pipeline import iterate_in_subinterpreter as iterate_in_subinterpreter
 from ._remote._run_pipeline import run_pipeline_in_subinterpreter as run_pipeline_in_subinterpreter

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from ._engine._failures import Failure
     from ._engine._region._workers import RegionWorkers
     from ._engine._remote_calls import IsolatedTask, IsolatedWorker
+    from ._failed_items import FailureEvent
     from ._observe._queues import AsyncQueue
     from ._provenance._log import ProvenanceLog
-    from ._quarantine._file import FailureEvent
     from ._records import ItemReader, ItemWriter
     from .defs import SourceConfig
 
@@ -157,9 +157,8 @@ def _open_log(cfg: PipelineConfig[Any], engine: Engine, seed: int, path: str | P
 def _watch_failures(
     engine: Engine, on_failure: Callable[[FailureEvent], Any] | None, quarantine: str | PathLike[str] | None
 ) -> None:
-    from ._quarantine._excluding import size_of  # imported late: few pipelines need these
-    from ._quarantine._file import QuarantineFile
-    from ._quarantine._watching import FailureWatcher
+    from ._excluding import size_of  # imported late: few pipelines need these
+    from ._failed_items import FailureWatcher, QuarantineFile
 
     file = None
     if quarantine is not None:
@@ -172,7 +171,7 @@ def _watch_failures(
 
 
 def _make_exclusion(quarantine: str | PathLike[str] | None, source: SourceConfig[Any]) -> Callable[[Any], bool]:
-    from ._quarantine._excluding import exclusion  # imported late: few pipelines need it
+    from ._excluding import exclusion  # imported late: few pipelines need it
 
     return exclusion(source.exclude, source.exclude_keys, source.source, quarantine)
 

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Literal
 
+    from ._failed_items import FailureEvent
     from ._info import StageInfo
     from ._observe._background import BackgroundTaskFactory
     from ._observe._queues import AsyncQueue
     from ._observe._task_hooks import TaskHook
-    from ._quarantine._file import FailureEvent
     from .defs import MaxFailures
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from spdl.pipeline import PipelineBuilder
-from spdl.pipeline._quarantine._file import read_quarantine
+from spdl.pipeline._failed_items import read_quarantine
 from spdl.pipeline.defs import SourceConfig
 from spdl.source import DistributedKeyedSampler
 from tests.support.running import run, running

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from spdl.pipeline import PipelineBuilder, run_pipeline_in_subprocess
-from spdl.pipeline._quarantine._file import read_quarantine
+from spdl.pipeline._failed_items import read_quarantine
 from spdl.pipeline.defs import MAIN_PROCESS, Retry, SourceConfig
 from tests.support.child import run_child
 from tests.support.region_kinds import RegionKind

@@ -14,7 +14,7 @@ from spdl._random import key_of
 from spdl._reports import log, name_of
 from spdl.pipeline._engine._passes import rank_and_world
 
-from ._file import read_quarantine
+from ._failed_items import read_quarantine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
