@@ -8,6 +8,7 @@ extern "C" {
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -215,6 +216,26 @@ void Muxer::write_packet(av::PacketPtr packet) {
   av::check(code, ErrorKind::kMux, kWrite, name_, said);
 }
 
+// Between pictures that an edit list presents, no other container can have those that it leaves out.
+void Muxer::expect_no_gap(const AVPacket& packet) {
+  constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
+  const auto found = gaps_.find(packet.stream_index);
+  if (packet.pts == AV_NOPTS_VALUE) {
+    return;
+  }
+  if ((packet.flags & AV_PKT_FLAG_DISCARD) == 0) {
+    if (found != gaps_.end() && packet.pts >= found->second) {
+      throw Error(ErrorKind::kMux, kWrite,
+                  "the packets are of an edit list with several parts, and those between the parts would be shown: decode"
+                  " them, and encode the pictures")
+          .in(name_);
+    }
+    gaps_.try_emplace(packet.stream_index, kNone);
+  } else if (found != gaps_.end()) {
+    found->second = std::min(found->second, packet.pts);
+  }
+}
+
 void Muxer::write(int stream_index, const Packets& packets) {
   expect(State::kOpen, kWrite);
   if (stream_index < 0 || static_cast<unsigned>(stream_index) >= context_->nb_streams) {
@@ -246,6 +267,9 @@ void Muxer::write(int stream_index, const Packets& packets) {
     packet->pos = -1;
     av_packet_rescale_ts(packet.get(), packets.time_base, stream.time_base);
     packet->time_base = stream.time_base;
+    if (!is_audio) {
+      expect_no_gap(*packet);
+    }
     if (hides_negative_ && !shift_) {
       waiting_.push_back(std::move(packet));
     } else {

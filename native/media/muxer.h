@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -69,6 +70,7 @@ class Muxer {
   // Whether the common shift of the time stamps is known. Packets wait until then.
   bool shift_is_known() const noexcept;
   void choose_shift();
+  void expect_no_gap(const AVPacket& packet);
   void write_packet(av::PacketPtr packet);
 
   std::unique_ptr<Watch> watch_ = std::make_unique<Watch>();  // lets writing be interrupted; must outlive the context
@@ -79,6 +81,8 @@ class Muxer {
   bool has_told_ = false;  // an exception has reported that the file is broken
 
   bool hides_negative_ = false;           // the format makes players skip what would be displayed before 0
+  // By stream: whether a picture was written that is to be shown, and when the first one after it would be that is not.
+  std::map<int, std::int64_t> gaps_;
   std::vector<av::PacketPtr> waiting_;    // in the order of writing, in the time bases of their streams
   std::optional<Shift> shift_;            // for all packets not written yet
 };

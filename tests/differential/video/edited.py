@@ -102,6 +102,23 @@ def several_parts(draw: Draw, form: str) -> None:
     assert [(each.pts, each.number) for each in film.shown] == _expected(media, edits)
     check(draw, film)
     _check_streaming(draw, film)
+    _check_copy(draw, film)
+
+
+def _check_copy(draw: Draw, film: Film) -> None:
+    """Packets that are copied show the same pictures, or are refused for those between the parts."""
+    path = film.path.with_name(f"copied{draw.random.choice(['.mkv', '.mp4'])}")
+    packets = spdl.io.demux_video(film.path)
+    muxer = spdl.io.Muxer(str(path))
+    assert packets.codec is not None
+    muxer.add_remux_stream(packets.codec)
+    try:
+        with muxer.open():
+            muxer.write(0, packets)
+    except spdl.io.MuxError as error:
+        assert "edit list with several parts" in str(error)  # noqa: PT017
+        return
+    assert [each.number for each in Film.decode(path).shown] == [each.number for each in film.shown]
 
 
 def _check_streaming(draw: Draw, film: Film) -> None:
