@@ -1,7 +1,11 @@
 """Lazily imported names of packages, and the error for a name that a package does not have."""
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from functools import wraps
+from typing import Any, Final, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 #: The packages to search for public names, in this order.
 _PACKAGES: Final = ("pipeline", "io", "source", "dataloader", "resume", "metrics", "remote", "ray")
@@ -112,3 +116,28 @@ def _place_of(name: str, module: str) -> str | None:
         if (found := {each.lower(): each for each in names}.get(name.lower())) is not None:
             return f"{place}.{found}"
     return None
+
+
+def renamed(**names: str) -> Callable[[F], F]:
+    """Decorate a function that also takes arguments by their former names, with a ``DeprecationWarning``.
+
+    Args:
+        **names: The former name and the name of each.
+    """
+
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            for former in names.keys() & kwargs:
+                name, value = names[former], kwargs.pop(former)
+                if name in kwargs:
+                    raise TypeError(f"{function.__name__}() got both {name} and {former}, its former name")
+                warnings.warn(
+                    f"{former} of {function.__name__}() is called {name} now", DeprecationWarning, stacklevel=2
+                )
+                kwargs[name] = value
+            return function(*args, **kwargs)
+
+        return call  # type: ignore[return-value]
+
+    return decorate

@@ -179,7 +179,7 @@ def test_what_a_transform_did_crosses(protocol: int) -> None:
     """Places, flips, origins and spares; also of images that are not there."""
     transform = ImageTransform((12, 16), crop=RandomResizedCrop(), flip=0.5, vertical_flip=0.5)
     sources = [make_jpeg(64, 48), b"junk", make_jpeg(33, 77), b"junk"]
-    batch = load_image_batch(sources, transform=transform, seeds=range(4), strict=False, on_failure="zero")
+    batch = load_image_batch(sources, transform=transform, seeds=range(4), strict=False, missing="zero")
     arrived = pickle.loads(pickle.dumps(batch, protocol))
     assert arrived.applied == batch.applied
     assert arrived.applied[1] is None

@@ -128,7 +128,7 @@ def test_failures_are_left_out_zeroed_or_raised(tmp_path: Path) -> None:
     assert dropped.origins == (0, 3)
     assert len(dropped.excerpts) == 2
     assert [type(failure.error) for failure in dropped.failures] == [spdl.io.SourceNotFoundError, spdl.io.OpenError]
-    zeroed = _load(sources, **arguments, strict=False, on_failure="zero")
+    zeroed = _load(sources, **arguments, strict=False, missing="zero")
     assert zeroed.origins == (0, None, None, 3)
     assert zeroed.excerpts[1] is None
     assert (_array(zeroed)[1:3] == 0).all()
@@ -178,7 +178,7 @@ def test_excerpts_are_pickled_with_the_batch() -> None:
         ({"start": "random", "seed": 1, "seeds": [1, 2, 3]}, ValueError),
         ({"num_threads": -1}, ValueError),
         ({"num_threads": 2**40}, ValueError),
-        ({"on_failure": "skip"}, ValueError),
+        ({"missing": "skip"}, ValueError),
         ({"dtype": "uint8"}, ValueError),
         ({"demux_config": 1}, TypeError),
     ],

@@ -187,7 +187,7 @@ def test_random_transform_needs_seeds() -> None:
         ({"replay": [PLAIN]}, "replay must have one item per source: 2, got 1"),
         ({"seeds": [1, 2], "replay": []}, "seeds and replay exclude each other"),
         ({"num_threads": -1}, "num_threads must be >= 0, got -1"),
-        ({"on_failure": "skip"}, "on_failure must be one of 'drop', 'zero', got 'skip'"),
+        ({"missing": "skip"}, "missing must be one of 'drop', 'zero', got 'skip'"),
     ],
 )
 def test_values_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
@@ -214,7 +214,7 @@ def test_replay_for_another_size_is_refused() -> None:
         ({"replay": [None, None]}, r"replay\[0\] must be an AppliedTransform, got NoneType: leave out"),
         ({"replay": [PLAIN, PLAIN]}, r"replay\[0\] must be an AppliedTransform, got ImageTransform"),
         ({"num_threads": 1.0}, "num_threads must be an int, got 1.0"),
-        ({"on_failure": None}, "on_failure must be one of"),
+        ({"missing": None}, "missing must be one of"),
         ({"spares": "spare.jpg"}, "spares must be a list of sources, got one of type str"),
     ],
 )

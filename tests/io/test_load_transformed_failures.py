@@ -42,7 +42,7 @@ def test_images_that_fail_can_be_zero(dtype: Any) -> None:
     """The batch keeps its size; zero are the bytes, whatever fill and mean are, also in memory that was used before."""
     transform = ImageTransform((12, 16), dtype=dtype, fill=99, mean=None if dtype == "uint8" else 0.5)
     out = np.full((3, 12, 16, 3), 7, dtype)
-    buffer = load_image_batch([JUNK, flat(51), JUNK], transform=transform, strict=False, on_failure="zero", out=out)
+    buffer = load_image_batch([JUNK, flat(51), JUNK], transform=transform, strict=False, missing="zero", out=out)
     assert buffer.shape == (3, 12, 16, 3)
     assert not out[[0, 2]].any()
     assert out[1].any()
@@ -59,7 +59,7 @@ def test_batch_without_any_image_is_an_error() -> None:
 
 def test_batch_of_zeros_keeps_its_size_even_without_any_image() -> None:
     """Workers that train together must take as many steps."""
-    buffer = load_image_batch([JUNK, JUNK], transform=PLAIN, strict=False, on_failure="zero")
+    buffer = load_image_batch([JUNK, JUNK], transform=PLAIN, strict=False, missing="zero")
     assert buffer.shape == (2, 12, 16, 3)
     assert not spdl.io.to_numpy(buffer).any()
     assert (buffer.origins, buffer.applied) == ((None, None), (None, None))
@@ -153,9 +153,9 @@ def test_signal_ends_a_batch_that_takes_long(num_threads: int) -> None:
 
 @pytest.mark.parametrize(
     ("options", "expected", "origins"),
-    [({"on_failure": "drop"}, [10, 90], (0, 4)), ({"on_failure": "zero"}, [10, 90, 0, 0], (0, 4, None, None))],
+    [({"missing": "drop"}, [10, 90], (0, 4)), ({"missing": "zero"}, [10, 90, 0, 0], (0, 4, None, None))],
 )
-def test_too_few_spares_leave_the_rest_to_on_failure(options: Any, expected: list[int], origins: Any) -> None:
+def test_too_few_spares_leave_the_rest_to_missing(options: Any, expected: list[int], origins: Any) -> None:
     """Slots are filled from the front."""
     pictures = [flat(10), JUNK, JUNK, JUNK]
     buffer = load_image_batch(pictures, transform=PLAIN, spares=[flat(90), JUNK], strict=False, **options)

@@ -213,7 +213,7 @@ def test_failures_are_left_out_zeroed_or_raised(tmp_path: Path) -> None:
     assert len(dropped.applied) == len(dropped.excerpts) == 2
     assert [type(failure.error) for failure in dropped.failures] == [spdl.io.SourceNotFoundError, spdl.io.OpenError]
     assert np.array_equal(_array(dropped)[0], _array(dropped)[1])
-    zeroed = _load(sources, **arguments, strict=False, on_failure="zero")
+    zeroed = _load(sources, **arguments, strict=False, missing="zero")
     assert zeroed.origins == (0, None, 2, None)
     assert zeroed.excerpts[1] is None
     assert not _array(zeroed)[[1, 3]].any()

@@ -113,7 +113,7 @@ def test_failures_in_between_do_not_matter(name: str, num_threads: int, expected
         assert buffer.origins == tuple(good)
     else:  # libjpeg shows what there is of a picture that ends early
         assert failed == [0, 14]
-    zeroed = load(sources, TRANSFORMS[name], seeds, on_failure="zero", **options)
+    zeroed = load(sources, TRANSFORMS[name], seeds, missing="zero", **options)
     assert is_same(zeroed[good], expected[name])
     assert not zeroed[[0, 14]].any()
     filled = load(sources, TRANSFORMS[name], seeds, spares=[SOURCES[3]] * 3, **options)

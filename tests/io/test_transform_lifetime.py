@@ -218,7 +218,7 @@ def test_memory_does_not_grow(num_threads: int) -> None:
         for i in range(times):
             transform = TRANSFORMS[i % len(TRANSFORMS)]
             part = [SEEDS["420"], *sources[i % 17 : i % 17 + 4]]
-            options: Any = {"seeds": range(i, i + len(part)), "num_threads": num_threads, "on_failure": "zero"}
+            options: Any = {"seeds": range(i, i + len(part)), "num_threads": num_threads, "missing": "zero"}
             spdl.io.load_image_batch(part, transform=transform, strict=False, **options)
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 

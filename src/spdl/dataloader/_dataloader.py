@@ -96,7 +96,7 @@ class DataLoader(Generic[Source, Output]):
         retry: Maximum number of attempts of ``preprocessor`` and ``aggregator`` per item, or a
             :class:`~spdl.pipeline.defs.Retry`.
         call_timeout: Maximum time of a call of ``preprocessor`` and ``aggregator`` in seconds, with all attempts. A
-            call that takes longer fails; see ``timeout`` of :func:`~spdl.pipeline.defs.Pipe`.
+            call that takes longer fails; see ``call_timeout`` of :func:`~spdl.pipeline.defs.Pipe`.
         **options: Of the pipeline of each iteration; see :func:`~spdl.pipeline.build_pipeline`.
 
     Attributes:
@@ -376,7 +376,7 @@ class DataLoader(Generic[Source, Output]):
         """Return the options of a function's stage, except its order and concurrency."""
         options: dict[str, Any] = {"rng": name} if self._rng and takes_rng(op) else {}
         if name != "transfer_fn":
-            options |= {"retry": self._retry, "timeout": self._call_timeout}
+            options |= {"retry": self._retry, "call_timeout": self._call_timeout}
         return options
 
     def _losses(self, stats: PipelineStats) -> Losses:

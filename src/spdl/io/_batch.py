@@ -15,7 +15,7 @@ from spdl.io._types import Excerpt, LoadFailure, Source
 if TYPE_CHECKING:
     from spdl.io._native import CPUBuffer
 
-OnFailure = Literal["drop", "zero"]
+Missing = Literal["drop", "zero"]
 
 #: The result of a native call: the failures, and for each source the start and length of its excerpt.
 Loaded = tuple[tuple[LoadFailure, ...], Sequence[tuple[float, int] | None]]
@@ -26,7 +26,7 @@ class Statuses:
     """The number of threads that share the work, and the policy for items that fail."""
 
     strict: bool
-    on_failure: OnFailure
+    missing: Missing
     num_threads: int
 
     def __post_init__(self) -> None:
@@ -35,7 +35,7 @@ class Statuses:
         Raises:
             TypeError, ValueError: An argument has the wrong type or value.
         """
-        require_word("on_failure", self.on_failure, ("drop", "zero"))
+        require_word("missing", self.missing, ("drop", "zero"))
         object.__setattr__(self, "strict", as_bool("strict", self.strict))
         object.__setattr__(self, "num_threads", as_int("num_threads", self.num_threads, 0, 2**16 - 1))
 
@@ -114,13 +114,13 @@ def finish(
     fetched = fetch_all(as_native_sources(sources), statuses.num_threads, fetch=open_blocks)
     found, parts = load(fetched.sources)
     failures = tuple(map(fetched.failure, found))
-    most_missing = 0 if statuses.strict else len(sources) - (statuses.on_failure == "drop")
+    most_missing = 0 if statuses.strict else len(sources) - (statuses.missing == "drop")
     report_failures(failures, len(sources), len(failures), most_missing=most_missing, kind=kind)
     excerpts = [None if part is None else Excerpt(*part) for part in parts]
     kept: list[int] = [index for index, excerpt in enumerate(excerpts) if excerpt is not None]
     origins: list[int | None] = [*range(len(sources))]
     if len(kept) < len(sources):
-        if statuses.on_failure == "zero":
+        if statuses.missing == "zero":
             core.clear_slots(buffer, [index for index, excerpt in enumerate(excerpts) if excerpt is None])
             origins = [None if excerpts[index] is None else index for index in range(len(sources))]
         else:

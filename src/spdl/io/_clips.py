@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
+from spdl._names import renamed
 from spdl._numbers import MAX_INT, as_int, require_word
 from spdl.io import _native
 from spdl.io._images._image_transform import ImageTransform, native_transform
@@ -14,7 +15,7 @@ from spdl.io._source import as_sources
 from spdl.io._trace import traced
 from spdl.io._types import MAX_PIXELS, Source
 
-from ._batch import Loaded, OnFailure, Statuses, as_seeds, as_starts, finish
+from ._batch import Loaded, Missing, Statuses, as_seeds, as_starts, finish
 
 if TYPE_CHECKING:
     from spdl.io._native import CPUBuffer
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _LAYOUTS = ("NTHWC", "NTCHW", "NCTHW")
 
 
+@renamed(on_failure="missing")
 @traced
 def load_video_clips(
     srcs: Iterable[Source],
@@ -41,7 +43,7 @@ def load_video_clips(
     storage: Any = None,
     num_threads: int = 0,
     strict: bool = True,
-    on_failure: OnFailure = "drop",
+    missing: Missing = "drop",
     max_pixels: int = MAX_PIXELS,
     stream: int | None = None,
     demux_config: DemuxConfig | None = None,
@@ -89,8 +91,8 @@ def load_video_clips(
         storage: Memory for the batch: any writable C-contiguous buffer that is large enough.
         num_threads: Number of threads that share the work, including the caller's thread. 0 and 1: only the caller's
             thread. The result does not depend on it.
-        strict: Whether to raise if any clip is missing. With ``False``, see ``on_failure``.
-        on_failure: Policy for sources that failed, with ``strict=False``. ``"drop"``: the batch has fewer clips, in the
+        strict: Whether to raise if any clip is missing. With ``False``, see ``missing``.
+        missing: Policy for sources that failed, with ``strict=False``. ``"drop"``: the batch has fewer clips, in the
             same order; it is never empty. ``"zero"``: their bytes are zero, even if all sources failed.
         max_pixels: Largest number of pixels allowed per frame. Larger frames fail with ``ImageTooLargeError``.
         stream: Index of the stream in each container. ``None``: the best video stream.
@@ -115,7 +117,7 @@ def load_video_clips(
     Safe to call from several threads. Ctrl-C interrupts the call.
     """
     check_arguments(demux_config, decode_config, None)
-    statuses = Statuses(strict, on_failure, num_threads)
+    statuses = Statuses(strict, missing, num_threads)
     sources = as_sources("srcs", srcs)
     count = len(sources)
     frames, step = as_int("num_frames", num_frames, 1, MAX_INT), as_int("stride", stride, 1, MAX_INT)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
+from spdl._names import renamed
 from spdl.io import _native
 from spdl.io._images._load_transformed import as_memory
 from spdl.io._media._config import DecodeConfig, DemuxConfig, check_arguments, native_options
@@ -18,12 +19,13 @@ from spdl.io._source import as_sources
 from spdl.io._trace import traced
 from spdl.io._types import Source
 
-from ._batch import Loaded, OnFailure, Statuses, as_seeds, as_starts, finish
+from ._batch import Loaded, Missing, Statuses, as_seeds, as_starts, finish
 
 if TYPE_CHECKING:
     from spdl.io._native import CPUBuffer
 
 
+@renamed(on_failure="missing")
 @traced
 def load_audio_batch(
     srcs: Iterable[Source],
@@ -40,7 +42,7 @@ def load_audio_batch(
     storage: Any = None,
     num_threads: int = 0,
     strict: bool = True,
-    on_failure: OnFailure = "drop",
+    missing: Missing = "drop",
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
 ) -> "CPUBuffer":
@@ -78,8 +80,8 @@ def load_audio_batch(
         storage: Memory for the batch: any writable C-contiguous buffer that is large enough.
         num_threads: Number of threads that share the work, including the caller's thread. 0 and 1: only the caller's
             thread. The result does not depend on it.
-        strict: Whether to raise if any sound is missing. With ``False``, see ``on_failure``.
-        on_failure: Policy for sources that failed, with ``strict=False``. ``"drop"``: the batch has fewer sounds, in
+        strict: Whether to raise if any sound is missing. With ``False``, see ``missing``.
+        missing: Policy for sources that failed, with ``strict=False``. ``"drop"``: the batch has fewer sounds, in
             the same order; it is never empty. ``"zero"``: they are silent, even if all sources failed.
         demux_config: Options for opening the sources, from ``demux_config``.
         decode_config: Options for decoding, from ``decode_config``.
@@ -101,7 +103,7 @@ def load_audio_batch(
     Safe to call from several threads. Ctrl-C interrupts the call.
     """
     check_arguments(demux_config, decode_config, None)
-    statuses = Statuses(strict, on_failure, num_threads)
+    statuses = Statuses(strict, missing, num_threads)
     sources = as_sources("srcs", srcs)
     count = len(sources)
     element = as_sound_dtype(dtype)

@@ -6,6 +6,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, cast, overload
 
 from spdl._errors import PipelineStructureError
+from spdl._names import renamed
 from spdl.pipeline._options import BuildOptions, shows_options
 from spdl.pipeline.defs import (
     Aggregate,
@@ -51,7 +52,7 @@ class _PipeOptions(TypedDict, total=False):
     max_failures: MaxFailures | None
     isolate: bool
     retry: int | Retry | None
-    timeout: float | None
+    call_timeout: float | None
     on_error: OnError
 
 
@@ -155,6 +156,7 @@ class PipelineBuilder(Generic[T, U]):
         self, op: TakesRng, /, *, rng: bool | str, **options: Unpack[_PipeOptions]
     ) -> "PipelineBuilder[T, Any]": ...
 
+    @renamed(timeout="call_timeout")
     def pipe(
         self,
         op: Op,
@@ -167,7 +169,7 @@ class PipelineBuilder(Generic[T, U]):
         max_failures: MaxFailures | None = None,
         isolate: bool = False,
         retry: int | Retry | None = None,
-        timeout: float | None = None,
+        call_timeout: float | None = None,
         rng: bool | str = False,
         on_error: OnError = "skip",
     ) -> "PipelineBuilder[T, Any]":
@@ -189,7 +191,7 @@ class PipelineBuilder(Generic[T, U]):
             isolate: Whether to run the calls in separate processes. A crash of the op then fails the item, not the
                 pipeline.
             retry: Maximum number of attempts per item, or a :class:`~spdl.pipeline.defs.Retry`.
-            timeout: Maximum time per item in seconds; see :func:`~spdl.pipeline.defs.Pipe`.
+            call_timeout: Maximum time per item in seconds; see :func:`~spdl.pipeline.defs.Pipe`.
             rng: Whether ``op`` gets the keyword argument ``rng``, a :class:`~spdl.pipeline.Rng` with the random numbers
                 of the item. A ``str``: the numbers depend on this name instead of the name of the stage.
             on_error: What to do when a call fails: ``"skip"`` the item, ``"raise"`` the exception in the consumer, or a
@@ -205,7 +207,7 @@ class PipelineBuilder(Generic[T, U]):
                 max_failures=max_failures,
                 isolate=isolate,
                 retry=retry,
-                timeout=timeout,
+                call_timeout=call_timeout,
                 rng=rng,
                 on_error=on_error,
             )

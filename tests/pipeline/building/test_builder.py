@@ -82,7 +82,7 @@ def test_description_has_everything_in_order() -> None:
         .disaggregate()
         .path_variants(router, [[Pipe(op)], [Disaggregate()]], "paths", True)
         .to(WORKERS, buffer_size=4)
-        .pipe(op, isolate=True, retry=3, timeout=2)
+        .pipe(op, isolate=True, retry=3, call_timeout=2)
         .to(MAIN_PROCESS, buffer_size=5)
         .add_sink(7)
         .get_config()
@@ -94,7 +94,7 @@ def test_description_has_everything_in_order() -> None:
             Disaggregate(),
             PathVariants(router, [[Pipe(op)], [Disaggregate()]], "paths", True),
             PlacementConfig(WORKERS, buffer_size=4),
-            Pipe(op, isolate=True, retry=3, timeout=2),
+            Pipe(op, isolate=True, retry=3, call_timeout=2),
             PlacementConfig(MAIN_PROCESS, buffer_size=5),
         ],
         SinkConfig(7),

@@ -265,7 +265,7 @@ def test_object_whose_name_is_no_text_has_its_class_name() -> None:
 )
 def test_config_pickles_if_the_op_does(op: Any) -> None:
     """A description can go to another process."""
-    limits: dict[str, Any] = {"max_failures": Fraction(1, 2), "retry": Retry(3, on=OSError), "timeout": 1.5}
+    limits: dict[str, Any] = {"max_failures": Fraction(1, 2), "retry": Retry(3, on=OSError), "call_timeout": 1.5}
     config = Pipe(op, concurrency=2, name="x", output_order="input", **limits)
     restored = pickle.loads(pickle.dumps(config))
     assert isinstance(restored, PipeConfig)

@@ -149,14 +149,14 @@ def test_isolate_must_be_a_bool(value: Any) -> None:
 def test_timeout_that_no_call_can_keep_is_refused(seconds: float) -> None:
     """No limit is ``None``, and a limit is above zero."""
     with pytest.raises(ValueError, match="timeout must be"):
-        Pipe(sync_op, timeout=seconds)
+        Pipe(sync_op, call_timeout=seconds)
 
 
 @pytest.mark.parametrize("seconds", [True, "5", [1]])
 def test_timeout_must_be_a_number(seconds: Any) -> None:
     """Neither bool nor text stands for seconds."""
     with pytest.raises(TypeError, match="timeout must be a number"):
-        Pipe(sync_op, timeout=seconds)
+        Pipe(sync_op, call_timeout=seconds)
 
 
 @pytest.mark.parametrize(("given", "kept"), [(None, None), (3, Retry(3)), (Retry(2, delay=0), Retry(2, delay=0.0))])

@@ -132,8 +132,8 @@ def test_pipe_shows_what_was_chosen() -> None:
 
 def test_pipe_shows_what_becomes_of_failing_calls() -> None:
     """A plain number of attempts is shown as one."""
-    config = Pipe(op, name="x", isolate=True, retry=3, timeout=20)
-    assert repr(config).startswith("x(concurrency=1, isolate=True, retry=3, timeout=20, op=")
+    config = Pipe(op, name="x", isolate=True, retry=3, call_timeout=20)
+    assert repr(config).startswith("x(concurrency=1, isolate=True, retry=3, call_timeout=20, op=")
     assert "retry=Retry(3, delay=1), op=" in repr(Pipe(op, retry=Retry(3, delay=1)))
 
 

@@ -43,7 +43,7 @@ _PLACES: dict[str, tuple[Callable[[Any], Any], str, bool, bool]] = {
     "start": (lambda value: pipeline().start(timeout=value), "timeout", True, False),
     "stop": (lambda value: pipeline().stop(timeout=value), "timeout", True, False),
     "auto_stop": (lambda value: pipeline().auto_stop(timeout=value).__enter__(), "timeout", True, False),
-    "pipe": (lambda value: Pipe(abs, timeout=value), "timeout", False, False),
+    "pipe": (lambda value: Pipe(abs, call_timeout=value), "call_timeout", False, False),
     "delay": (lambda value: Retry(2, delay=value), "delay", True, False),
     "max_delay": (lambda value: Retry(2, max_delay=value), "max_delay", True, False),
     "max_wait": (lambda value: MaxWait(2, value), "seconds", False, True),

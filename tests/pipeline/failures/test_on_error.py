@@ -169,7 +169,7 @@ def test_executors_and_timeouts_have_substitutes() -> None:
             return -item
 
         try:
-            builder = build_of(range(3), lambda b: b.pipe(stuck, timeout=0.02, on_error=late))
+            builder = build_of(range(3), lambda b: b.pipe(stuck, call_timeout=0.02, on_error=late))
             assert sorted(run(builder)) == [-1, 0, 2]
         finally:
             gate.set()

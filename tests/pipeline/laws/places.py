@@ -89,7 +89,7 @@ def in_op(plan: Plan) -> None:
 
 
 def in_timed_op(plan: Plan) -> None:
-    plan.stages = [Pipe(plan.op, timeout=BOUND, **plan.options)]
+    plan.stages = [Pipe(plan.op, call_timeout=BOUND, **plan.options)]
 
 
 def in_retried_op(plan: Plan) -> None:

@@ -225,7 +225,9 @@ def test_retry_and_timeout_work_inside(kind: RegionKind) -> None:
     """As they do here."""
     items = run(kind.with_region(range(3), lambda b: b.pipe(region_ops.ThirdTime(), retry=Retry(3, delay=0))))
     assert items == [(0, 3), (1, 3), (2, 3)]
-    pipeline = kind.with_region(range(4), lambda b: b.pipe(ops.block_async_on_odd, timeout=0.2)).build(num_threads=1)
+    pipeline = kind.with_region(range(4), lambda b: b.pipe(ops.block_async_on_odd, call_timeout=0.2)).build(
+        num_threads=1
+    )
     assert drain(pipeline) == ([0, 2], None)
 
 

@@ -237,7 +237,7 @@ def test_the_timeout_of_the_stage_limits_all_attempts() -> None:
     slow = Slow(99)
     retry = Retry(1000, delay=0, timeout_per_attempt=SOON)
     try:
-        pipeline = build(slow.call, [1], retry=retry, timeout=5 * SOON)
+        pipeline = build(slow.call, [1], retry=retry, call_timeout=5 * SOON)
         assert list(pipeline) == []
         [failure] = pipeline.stats().stages[1].failures
         assert isinstance(failure.error, StageTimeoutError)
@@ -269,7 +269,7 @@ def is_timeout(error: Exception) -> bool:
 def test_an_isolated_attempt_that_is_late_is_killed(tmp_path: Path) -> None:
     """And the next one runs in another process. Functions that decide pickle with the op."""
     retry = Retry(3, on=is_timeout, delay=0, timeout_per_attempt=1.0)
-    assert list(build(SlowOnce(tmp_path), [1, 2], isolate=True, retry=retry, timeout=TIMEOUT)) == [1, 2]
+    assert list(build(SlowOnce(tmp_path), [1, 2], isolate=True, retry=retry, call_timeout=TIMEOUT)) == [1, 2]
 
 
 def fails_twice(item: tuple[Path, int]) -> int:

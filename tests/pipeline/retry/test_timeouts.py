@@ -1,4 +1,4 @@
-"""``pipe(timeout=...)``: a call that takes too long costs its item, and its thread is replaced."""
+"""``pipe(call_timeout=...)``: a call that takes too long costs its item, and its thread is replaced."""
 
 import asyncio
 import threading
@@ -81,7 +81,7 @@ def let_go(stuck: Stuck, num_calls: int) -> None:
 def test_a_stuck_call_on_a_thread_costs_its_item_only(kind: str, order: Any, num_threads: int) -> None:
     """More calls are stuck than there are threads; all other items arrive, and the failures say where they are."""
     stuck = Stuck()
-    builder = PipelineBuilder().add_source(range(9)).pipe(getattr(stuck, kind), timeout=SOON, output_order=order)
+    builder = PipelineBuilder().add_source(range(9)).pipe(getattr(stuck, kind), call_timeout=SOON, output_order=order)
     pipeline = builder.add_sink().build(num_threads=num_threads)
     try:
         assert list(pipeline) == [0, 2, 4, 6, 8]
@@ -104,7 +104,7 @@ def test_a_stuck_call_on_a_thread_costs_its_item_only(kind: str, order: Any, num
 def test_an_async_call_is_cancelled(kind: str) -> None:
     """What it had yielded stays; a generator is closed."""
     stuck = Stuck()
-    builder = PipelineBuilder().add_source(range(6)).pipe(getattr(stuck, kind), concurrency=2, timeout=SOON)
+    builder = PipelineBuilder().add_source(range(6)).pipe(getattr(stuck, kind), concurrency=2, call_timeout=SOON)
     pipeline = builder.add_sink().build()
     expected = [0, 2, 4] if kind == "asynchronous" else [0, 1, 2, 3, 4, 5]
     assert sorted(pipeline) == expected
@@ -122,7 +122,7 @@ def test_a_timeout_of_the_op_itself_is_its_own() -> None:
     async def op(item: int) -> int:
         raise TimeoutError("of the op")
 
-    pipeline = PipelineBuilder().add_source([1]).pipe(op, timeout=60, max_failures=-1).add_sink().build()
+    pipeline = PipelineBuilder().add_source([1]).pipe(op, call_timeout=60, max_failures=-1).add_sink().build()
     assert list(pipeline) == []
     [failure] = pipeline.stats().stages[1].failures
     assert type(failure.error) is TimeoutError
@@ -133,7 +133,7 @@ def test_a_call_in_a_thread_pool_of_the_users(kind: str) -> None:
     """Its thread stays the user's; the item is given up."""
     stuck = Stuck()
     with ThreadPoolExecutor(6) as pool:
-        builder = PipelineBuilder().add_source(range(6)).pipe(getattr(stuck, kind), executor=pool, timeout=SOON)
+        builder = PipelineBuilder().add_source(range(6)).pipe(getattr(stuck, kind), executor=pool, call_timeout=SOON)
         pipeline = builder.add_sink().build()
         assert list(pipeline) == [0, 2, 4]
         assert pipeline.stats().stages[1].num_failures == 3
@@ -145,7 +145,7 @@ def test_hooks_see_the_timeout(kind: str) -> None:
     """As the op's exception."""
     stuck = Stuck()
     hook = Hook()
-    builder = PipelineBuilder().add_source([0, 1, 2]).pipe(getattr(stuck, kind), timeout=SOON).add_sink()
+    builder = PipelineBuilder().add_source([0, 1, 2]).pipe(getattr(stuck, kind), call_timeout=SOON).add_sink()
     pipeline = builder.build(num_threads=1, task_hook_factory=lambda info: [hook])
     found = list(pipeline)
     assert found == ([0, 1, 2] if kind == "async_generator" else [0, 2])
@@ -158,7 +158,9 @@ def test_hooks_see_the_timeout(kind: str) -> None:
 def test_limits_count_timeouts() -> None:
     """The failure that crosses a limit is the cause."""
     stuck = Stuck()
-    pipeline = PipelineBuilder().add_source(range(9)).pipe(stuck.sync, timeout=SOON, max_failures=1).add_sink().build()
+    pipeline = (
+        PipelineBuilder().add_source(range(9)).pipe(stuck.sync, call_timeout=SOON, max_failures=1).add_sink().build()
+    )
     with pytest.raises(PipelineFailure) as caught:
         list(pipeline)
     assert isinstance(caught.value.exceptions[0].__cause__, StageTimeoutError)
@@ -168,7 +170,7 @@ def test_limits_count_timeouts() -> None:
 def test_a_stop_does_not_wait_for_what_was_given_up() -> None:
     """Nor does it name it again."""
     stuck = Stuck()
-    pipeline = PipelineBuilder().add_source(range(2)).pipe(stuck.sync, timeout=SOON).add_sink().build()
+    pipeline = PipelineBuilder().add_source(range(2)).pipe(stuck.sync, call_timeout=SOON).add_sink().build()
     with pipeline.auto_stop(timeout=TIMEOUT):
         assert list(pipeline) == [0]
     let_go(stuck, 1)
@@ -183,7 +185,7 @@ def test_a_stop_while_calls_are_watched() -> None:
         entered.set()
         return stuck.sync(item)
 
-    pipeline = PipelineBuilder().add_source([1]).pipe(op, timeout=3600).add_sink().build()
+    pipeline = PipelineBuilder().add_source([1]).pipe(op, call_timeout=3600).add_sink().build()
     pipeline.start()
     entered.wait(TIMEOUT)
     stuck.gate.set()
@@ -200,7 +202,7 @@ def test_a_late_result_is_discarded() -> None:
             let_go(stuck, 1)
         return item
 
-    builder = PipelineBuilder().add_source([1, 2, 4]).pipe(stuck.sync, timeout=SOON).pipe(after_the_late_one)
+    builder = PipelineBuilder().add_source([1, 2, 4]).pipe(stuck.sync, call_timeout=SOON).pipe(after_the_late_one)
     pipeline = builder.add_sink().build(num_threads=2)
     assert list(pipeline) == [2, 4]
     assert pipeline.stats().stages[1].num_failures == 1
@@ -217,7 +219,7 @@ def test_a_cancelled_call_cleans_up() -> None:
             cleaned.append(item)
         return item
 
-    pipeline = PipelineBuilder().add_source(range(2)).pipe(wait, timeout=SOON, max_failures=-1).add_sink().build()
+    pipeline = PipelineBuilder().add_source(range(2)).pipe(wait, call_timeout=SOON, max_failures=-1).add_sink().build()
     assert list(pipeline) == []
     assert (cleaned, pipeline.stats().stages[1].num_failures) == ([0, 1], 2)
 
@@ -231,7 +233,7 @@ def test_a_timeout_is_for_the_item_and_is_not_tried_again() -> None:
         raise ValueError
 
     def build(op: Any, timeout: float, retry: Retry) -> Pipeline[Any]:
-        options: dict[str, Any] = {"timeout": timeout, "retry": retry, "max_failures": -1}
+        options: dict[str, Any] = {"call_timeout": timeout, "retry": retry, "max_failures": -1}
         return PipelineBuilder().add_source([1]).pipe(op, **options).add_sink().build()
 
     pipeline = build(op, SOON, Retry(50, delay=3600, max_delay=3600, jitter=0))
@@ -248,7 +250,7 @@ def test_a_timeout_is_for_the_item_and_is_not_tried_again() -> None:
 
 def test_calls_in_time_are_left_alone() -> None:
     """However many there are."""
-    assert run(build_of(range(300), lambda b: b.pipe(ops.same, timeout=TIMEOUT))) == list(range(300))
-    assert run(build_of(range(300), lambda b: b.pipe(ops.same_async, timeout=TIMEOUT))) == list(range(300))
-    builder = build_of(range(100), lambda b: b.pipe(ops.twice, timeout=TIMEOUT))
+    assert run(build_of(range(300), lambda b: b.pipe(ops.same, call_timeout=TIMEOUT))) == list(range(300))
+    assert run(build_of(range(300), lambda b: b.pipe(ops.same_async, call_timeout=TIMEOUT))) == list(range(300))
+    builder = build_of(range(100), lambda b: b.pipe(ops.twice, call_timeout=TIMEOUT))
     assert len(run(builder)) == 200

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, overload
 
+from spdl._names import renamed
 from spdl._numbers import MAX_INT, as_bool, as_int
 from spdl.io import _native
 from spdl.io._buffers import as_storage
@@ -81,12 +82,13 @@ def load_image_batch(
     seeds: Iterable[SupportsIndex] | None = None,
     replay: Iterable[AppliedTransform | None] | None = None,
     strict: bool = True,
-    on_failure: Literal["drop", "zero"] = "drop",
+    missing: Literal["drop", "zero"] = "drop",
     spares: Iterable[Source] = (),
     storage: Any = None,
     max_pixels: int = MAX_PIXELS,
     names: Iterable[str | None] | None = None,
 ) -> "CPUBuffer": ...
+@renamed(on_failure="missing")
 @traced
 def load_image_batch(
     srcs: Iterable[Source], *, transform: ImageTransform | None = None, **options: Any
@@ -119,7 +121,7 @@ def load_image_batch(
         storage: Memory for the batch: any writable C-contiguous buffer, array or CPU tensor that is large enough.
             The result is a view of it and keeps it alive. ``None``: memory is allocated.
         strict: Whether to raise if any image is missing (its source failed and no spare replaced it). With ``False``,
-            see ``on_failure``.
+            see ``missing``.
         names: A name for each source, or ``None`` for a source that needs none. Errors, the log and ``failures`` show
             it instead of ``Bytes: 0x…``, so that sources in memory can be told apart.
         max_pixels: Largest number of pixels allowed per image. Larger images fail with ``ImageTooLargeError`` before
@@ -148,7 +150,7 @@ def load_image_batch(
         replay: Geometry to apply again: ``applied`` of another batch, for masks or depth maps of the same images.
             Crop, size and flips come from it; everything else comes from the transform, whose ``size`` must be the
             same. An image whose upright size differs from the recorded size fails.
-        on_failure: Policy for slots whose source failed, with ``strict=False``. ``"drop"``: the batch has fewer
+        missing: Policy for slots whose source failed, with ``strict=False``. ``"drop"``: the batch has fewer
             images, in the same order; it is never empty. ``"zero"``: their bytes are zero, even if all sources failed.
         spares: Sources to replace failed ones, in order: the first spare fills the first empty slot, and so on.
             They are loaded with the slot's seed. No more spares are taken than there are empty slots. If a spare also

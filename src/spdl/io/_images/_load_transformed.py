@@ -36,7 +36,7 @@ def load_transformed(
     seeds: Iterable[SupportsIndex] | None = None,
     replay: Iterable[AppliedTransform | None] | None = None,
     strict: bool = True,
-    on_failure: Literal["drop", "zero"] = "drop",
+    missing: Literal["drop", "zero"] = "drop",
     spares: Iterable[Source] = (),
     storage: Any = None,
     max_pixels: int = MAX_PIXELS,
@@ -49,7 +49,7 @@ def load_transformed(
     given_names = as_names(names, len(sources))
     num_threads = as_int("num_threads", num_threads, 0, MAX_INT)
     strict = as_bool("strict", strict)
-    require_word("on_failure", on_failure, ("drop", "zero"))
+    require_word("missing", missing, ("drop", "zero"))
     require_several("spares", spares)
     batch = _Batch(
         transform,
@@ -64,10 +64,10 @@ def load_transformed(
         batch.fill_from(spares)
     # With "zero", all images may be missing, because ranks that run in step need batches of the same size. With "drop",
     # at least one image must remain.
-    most_missing = 0 if strict else len(sources) - (on_failure == "drop")
+    most_missing = 0 if strict else len(sources) - (missing == "drop")
     batch.failures = with_names(batch.failures, given_names)
     report_failures(batch.failures, len(sources), len(batch.empty), most_missing=most_missing)
-    return batch.finish(on_failure)
+    return batch.finish(missing)
 
 
 class _Batch:
@@ -114,16 +114,16 @@ class _Batch:
             self.failures += failures
             self.empty = [slot for slot in slots if slot in failed] + self.empty[len(taken) :]
 
-    def finish(self, on_failure: str) -> "CPUBuffer":
+    def finish(self, missing: str) -> "CPUBuffer":
         """Drop missing images or set them to zero, and return the buffer."""
         core = _native.core
         if self.empty:
-            missing = set(self.empty)
-            if on_failure == "zero":
+            empty = set(self.empty)
+            if missing == "zero":
                 core.clear_slots(self._buffer, self.empty)
-                self._origins = [None if slot in missing else origin for slot, origin in enumerate(self._origins)]
+                self._origins = [None if slot in empty else origin for slot, origin in enumerate(self._origins)]
             else:
-                kept = [slot for slot in range(self._num_sources) if slot not in missing]
+                kept = [slot for slot in range(self._num_sources) if slot not in empty]
                 core.keep_slots(self._buffer, kept)
                 self._origins = [self._origins[slot] for slot in kept]
         core.set_origins(self._buffer, tuple(self._origins))

@@ -145,8 +145,8 @@ class Retry:
         timeout_per_attempt: Maximum time of one attempt in seconds; for a generator, until its first output. An attempt
             that takes longer fails with :class:`~spdl.pipeline.StageTimeoutError`, and is retried if ``on`` covers that
             error. Async attempts are cancelled, an isolated process is killed. On threads, each attempt runs on its own
-            thread, which is abandoned when the time is over. ``timeout`` of the stage limits all attempts together,
-            except in an isolated stage, where it limits each attempt too.
+            thread, which is abandoned when the time is over. ``call_timeout`` of the stage limits all attempts
+            together, except in an isolated stage, where it limits each attempt too.
 
     Raises:
         ValueError: A number is out of range.

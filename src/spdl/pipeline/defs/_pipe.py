@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from spdl._errors import InvalidOpError
+from spdl._names import renamed
 from spdl._numbers import as_bool, as_int, as_timeout
 
 from ._failures import MaxFailures, OnError, Retry, as_retry, check_max_failures, check_on_error
@@ -103,7 +104,7 @@ class PipeConfig(PathStage, Generic[T, U]):
             is_plain = self._retry == Retry(self._retry.attempts)
             options.append(f"retry={self._retry.attempts if is_plain else self._retry}")
         if self._timeout is not None:
-            options.append(f"timeout={self._timeout:g}")
+            options.append(f"call_timeout={self._timeout:g}")
         if self._rng is not None:
             options.append("rng=True" if self._rng == self.name else f"rng={self._rng!r}")
         if self._on_error != "skip":
@@ -113,6 +114,7 @@ class PipeConfig(PathStage, Generic[T, U]):
         return f"{self.name}({', '.join(options)})"
 
 
+@renamed(timeout="call_timeout")
 def Pipe(
     op: Op,
     /,
@@ -124,7 +126,7 @@ def Pipe(
     max_failures: MaxFailures | None = None,
     isolate: bool = False,
     retry: int | Retry | None = None,
-    timeout: float | None = None,
+    call_timeout: float | None = None,
     rng: bool | str = False,
     on_error: OnError = "skip",
 ) -> PipeConfig[Any, Any]:
@@ -146,11 +148,11 @@ def Pipe(
             not the pipeline. For sync ops. The op, items and results are pickled; a generator runs to its end in the
             process before its outputs are returned.
         retry: Maximum number of attempts per item, including the first, or a :class:`Retry`.
-        timeout: Maximum time per item in seconds, including all attempts and the delays between them. In an isolated
-            stage it limits each attempt instead, and for a generator on threads or the event loop each output. A call
-            that takes longer fails with :class:`~spdl.pipeline.StageTimeoutError`: an async call is cancelled, an
-            isolated process is killed. A thread cannot be interrupted; it is abandoned and replaced in the pool. With a
-            process pool as ``executor``, the time that a call waits for a worker counts too.
+        call_timeout: Maximum time per item in seconds, including all attempts and the delays between them. In an
+            isolated stage it limits each attempt instead, and for a generator on threads or the event loop each
+            output. A call that takes longer fails with :class:`~spdl.pipeline.StageTimeoutError`: an async call is
+            cancelled, an isolated process is killed. A thread cannot be interrupted; it is abandoned and replaced in
+            the pool. With a process pool as ``executor``, the time that a call waits for a worker counts too.
         rng: Whether ``op`` gets the keyword argument ``rng``, a :class:`~spdl.pipeline.Rng`: random numbers that depend
             on the seed of the pipeline, the epoch, the position of the item, and the name of the stage, and on nothing
             else. A ``str`` is the name to use instead of that of the stage, so that the stage can be renamed and the op
@@ -164,9 +166,9 @@ def Pipe(
     Raises:
         InvalidOpError: ``op`` is neither callable nor a container, or ``rng`` is given and ``op`` has no parameter of
             that name.
-        ValueError: ``concurrency`` or ``retry`` is less than 1; ``timeout`` is not above 0; ``output_order`` is not one
-            of the two; ``on_error`` is another ``str`` or an async function; ``isolate`` and ``executor`` are given
-            together; an async op has an ``executor`` or ``isolate=True``; an async generator has
+        ValueError: ``concurrency`` or ``retry`` is less than 1; ``call_timeout`` is not above 0; ``output_order`` is
+            not one of the two; ``on_error`` is another ``str`` or an async function; ``isolate`` and ``executor`` are
+            given together; an async op has an ``executor`` or ``isolate=True``; an async generator has
             ``output_order="input"``.
         TypeError: An argument has the wrong type.
     """
@@ -192,7 +194,7 @@ def Pipe(
         raise ValueError(
             f"isolate=True cannot be given with an async op, got {describe_callable(call)}: it runs on the event loop"
         )
-    timeout = as_timeout("timeout", timeout, positive=True)
+    call_timeout = as_timeout("call_timeout", call_timeout, positive=True)
     name = default_name if name is None else name
     rng_name = _rng_name(rng, name, call)
     return PipeConfig(
@@ -205,7 +207,7 @@ def Pipe(
         None if max_failures is None else check_max_failures(max_failures),
         isolate,
         as_retry(retry),
-        timeout,
+        call_timeout,
         rng_name,
         check_on_error(on_error, _kind_of),
     )

@@ -200,7 +200,7 @@ class _IndexedBatches(_Batches):
                 concurrency=1 if is_serial else self._budget * self._splitter.most_pieces,
                 output_order="input" if plan.in_order else "completion",
                 name="load",
-                timeout=plan.call_timeout,
+                call_timeout=plan.call_timeout,
                 on_error="skip" if plan.call_timeout is None else loader.abandon,
             )
         )
