@@ -187,7 +187,7 @@ OF_INTEGERS: dict[str, tuple[Callable[[Any], Any], int]] = {
 OF_FLOATS: dict[str, tuple[Callable[[Any], Any], float]] = {
     "build(stall_timeout)": (lambda x: built(stall_timeout=x), 1000.5),
     "build(report_stats_interval)": (lambda x: built(report_stats_interval=x), 1000.5),
-    "pipe(timeout)": (lambda x: repr(Pipe(odd, call_timeout=x)), 1000.5),
+    "pipe(call_timeout)": (lambda x: repr(Pipe(odd, call_timeout=x)), 1000.5),
     "Rate(share)": (lambda x: Rate(x, per=100).most, 0.5),
     "Retry(delay)": (lambda x: Retry(2, delay=x, max_delay=x, jitter=x, timeout_per_attempt=x), 0.5),
     "Retry(backoff)": (lambda x: Retry(2, backoff=x), 1.5),
