@@ -108,12 +108,12 @@ def test_a_killed_run_goes_on(graph: Graph, every: int, delays: list[float]) -> 
 
 OFTEN = """
 import pickle, warnings
-from spdl.dataloader import _prefetching
+from spdl.dataloader import _device
 from tests.pipeline.resume.graphs import build, executor, expected, leaves
 from tests.pipeline.resume.iterating import Prefetched
 from tests.pipeline.resume.killing import kill_often, tell_all
 
-_prefetching.get_torch = lambda: None  # nothing is moved to a device
+_device.get_torch = lambda: None  # nothing is moved to a device
 graph = pickle.loads(bytes.fromhex({graph!r}))
 
 def read(state, left, tell):
