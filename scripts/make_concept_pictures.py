@@ -200,7 +200,17 @@ _ROWS: Final = (
         ("remote", "object stores"),
     ),
 )
-_KERNEL: Final = ("_errors", "_reports", "_failure_log", "_numbers", "_names", "_addresses", "_extensions", "_random")
+_KERNEL: Final = (
+    "_errors",
+    "_reports",
+    "_failure_log",
+    "_numbers",
+    "_names",
+    "_cpus",
+    "_addresses",
+    "_extensions",
+    "_random",
+)
 
 
 def architecture() -> Drawing:

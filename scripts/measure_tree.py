@@ -109,13 +109,6 @@ def circles(tree: Path) -> list[list[str]]:
 def measure(tree: Path) -> dict[str, int]:
     """The figures of a checkout by their names."""
     files = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in (tree / "src" / "spdl").rglob("*.py")}
-    exempted = 0
-    layers = tree / "tests" / "layers.py"
-    if layers.exists():
-        for node in ast.walk(ast.parse(layers.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SHARED":
-                assert isinstance(node.value, ast.Dict)
-                exempted = len(node.value.keys)
     return {
         "lines of Python in src": sum(files.values()),
         "files": len(files),
@@ -123,7 +116,6 @@ def measure(tree: Path) -> dict[str, int]:
         "files over 500 lines": sum(lines > 500 for lines in files.values()),
         "functions over 60 lines": len(list(long_functions(tree))),
         "import circles": len(circles(tree)),
-        "exemptions of private packages": exempted,
         "test files that import private modules": len(private_imports(tree)),
         "attributes that tests replace": len(patches(tree)),
     }

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from spdl.pipeline._cpus import usable_cpus
+from spdl._cpus import usable_cpus
 from tests.strategies import profiles as profiles  # makes hypothesis' settings those of this run
 from tests.support import components, one_ray, soak, spread, timing
 from tests.support.leaks import Snapshot, TaskComplaints, find_leaks

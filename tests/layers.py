@@ -16,14 +16,16 @@ __all__ = [
     "ON_USE",
     "OPEN",
     "RULES",
-    "SHARED",
     "Rule",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What the modules at and below ``of`` may import of ours, besides each other."""
+    """What the modules at and below ``of`` may import of ours, besides each other.
+
+    A package stands for what is public in it: a private module of another package has to be named.
+    """
 
     of: str
     allows: tuple[str, ...] = ()
@@ -50,7 +52,7 @@ IO_WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_trace", "_so
 # Open to all: `spdl` itself (the version), how anybody reports and logs failures, what a whole number and a duration
 # are, the error for names that do not exist.
 OPEN = (
-    *("spdl", "spdl._addresses", "spdl._reports", "spdl._failure_log", "spdl._numbers", "spdl._names"),
+    *("spdl", "spdl._addresses", "spdl._reports", "spdl._failure_log", "spdl._numbers", "spdl._names", "spdl._cpus"),
     "spdl._extensions",
 )
 # The longest `of` that fits a module counts for it.
@@ -67,6 +69,7 @@ RULES = [
     Rule("spdl._reports", allows=()),
     Rule("spdl._failure_log", allows=()),
     Rule("spdl._numbers", allows=()),
+    Rule("spdl._cpus", allows=()),  # how many there are to use
     Rule("spdl._addresses", allows=()),  # what paths and URLs mean
     Rule("spdl._names", allows=()),
     # Of pipelines, and of child processes, whose errors are those of the pipeline that has them.
@@ -80,7 +83,7 @@ RULES = [
     Rule("spdl.remote"),
     # States: text and arithmetic. It knows neither pipelines nor sources.
     Rule("spdl.resume"),
-    Rule(f"{R}._batches", allows=(*RESUME, f"{R}._elastic"), lazily=(P,)),
+    Rule(f"{R}._batches", allows=(f"{P}._provenance", *RESUME, f"{R}._elastic"), lazily=(P,)),
     Rule(f"{R}._values"),
     Rule(f"{R}._ranges"),
     Rule(f"{R}._document", allows=(f"{R}._values", f"{R}._ranges")),
@@ -88,25 +91,41 @@ RULES = [
     Rule(f"{R}._files", allows=(f"{R}._values",)),
     Rule("spdl.io", allows=()),
     Rule("spdl.dataloader", allows=("spdl._processes", "spdl.pipeline", "spdl.source", "spdl.io")),
-    Rule("spdl.metrics", allows=(P,)),
-    Rule("spdl.ray", allows=(P, C, "spdl._errors", "spdl._monitor")),
+    Rule(
+        "spdl.metrics",
+        allows=(
+            f"{P}._observe",
+            f"{P}._observer",
+            P,
+        ),
+    ),
+    Rule(
+        "spdl.ray", allows=(f"{P}._engine", f"{P}._monitoring", f"{P}._remote", P, C, "spdl._errors", "spdl._monitor")
+    ),
     Rule("spdl.__main__", allows=("spdl._cli",)),
     Rule(
         "spdl._cli",
         allows=(
+            f"{P}._observe",
+            "spdl.source._find",
             *("spdl._monitor", "spdl.pipeline", "spdl.source", "spdl.io", "spdl.remote"),
             *("spdl.dataloader", "spdl.metrics"),
         ),
     ),
     Rule("spdl._monitor"),  # how one process shows another what it does; knows no pipelines
-    Rule("spdl.debug", lazily=("spdl.pipeline",)),
+    Rule(
+        "spdl.debug",
+        lazily=(
+            f"{P}._monitoring",
+            "spdl.pipeline",
+        ),
+    ),
     # inside the pipeline
     Rule(f"{P}._info"),
     Rule(f"{P}._asyncio"),  # asyncio on use
     # What the engine gives to those who observe it, who stand above it: plain records and callables.
     Rule(f"{P}._records", allows=(f"{P}._info",)),
     Rule(f"{P}._limits", allows=("spdl._errors", f"{P}.defs", f"{P}._info")),
-    Rule(f"{P}._cpus"),
     Rule(f"{P}.defs", allows=("spdl._errors",)),
     Rule(
         f"{P}._builder",
@@ -130,9 +149,9 @@ RULES = [
     Rule(f"{P}._cache_iterator"),
     Rule(
         f"{P}._observe",
-        allows=("spdl._errors", *(f"{P}.{of}" for of in ("_info", "_records", "_cpus", "_asyncio")), C),
+        allows=("spdl._errors", *(f"{P}.{of}" for of in ("_info", "_records", "_asyncio")), C),
     ),
-    Rule(f"{P}._priority_pools", allows=("spdl._errors", f"{P}._cpus")),
+    Rule(f"{P}._priority_pools", allows=("spdl._errors",)),
     Rule(f"{P}.batching", allows=(f"{P}._batching",)),
     Rule(f"{P}.config", allows=(f"{P}.defs", f"{P}._observe")),
     Rule(f"{P}._exactness", allows=(f"{P}.defs",)),
@@ -236,14 +255,30 @@ RULES = [
     ),
     # inside the loaders: `choosing` knows both kinds of workers, which do not know each other
     Rule("spdl.dataloader._cache", allows=(P, f"{R}._document", f"{R}._values")),
-    Rule("spdl.dataloader._dataloader", allows=(P, *(f"spdl.dataloader.{name}" for name in LOADER_PARTS))),
+    Rule(
+        "spdl.dataloader._dataloader",
+        allows=(
+            f"{P}._monitoring",
+            f"{P}._observer",
+            f"{P}._options",
+            f"{P}._reading",
+            P,
+            *(f"spdl.dataloader.{name}" for name in LOADER_PARTS),
+        ),
+    ),
     Rule("spdl.dataloader._arguments", allows=(P,)),
     Rule("spdl.dataloader._losses"),
-    Rule("spdl.dataloader._signatures", allows=(P,)),
+    Rule(
+        "spdl.dataloader._signatures",
+        allows=(
+            f"{P}._options",
+            P,
+        ),
+    ),
     Rule("spdl.dataloader._holding"),
-    Rule("spdl.dataloader._iteration", allows=(P, f"{R}._document", "spdl.dataloader._holding")),
-    Rule("spdl.dataloader._device", allows=(IO, "spdl.dataloader._holding")),
-    Rule("spdl.dataloader._pytorch", allows=(TORCH, P, *RESUME)),
+    Rule("spdl.dataloader._iteration", allows=(f"{P}._reading", P, f"{R}._document", "spdl.dataloader._holding")),
+    Rule("spdl.dataloader._device", allows=(f"{IO}._devices", IO, "spdl.dataloader._holding")),
+    Rule("spdl.dataloader._pytorch", allows=(f"{P}._monitoring", f"{P}._observer", TORCH, P, *RESUME)),
     Rule(TORCH),
     Rule(f"{TORCH}.resuming", allows=(f"{TORCH}._fetching", *RESUME, f"{R}._elastic")),
     Rule(f"{TORCH}._pinning"),
@@ -252,12 +287,12 @@ RULES = [
     Rule(f"{TORCH}._fetching", allows=("spdl._random",)),
     Rule(
         f"{TORCH}._arguments",
-        allows=(P, f"{TORCH}._fetching", f"{TORCH}.resuming"),
+        allows=(f"{P}._options", P, f"{TORCH}._fetching", f"{TORCH}.resuming"),
         lazily=(f"{TORCH}._pinning", f"{TORCH}._warnings"),
     ),
-    Rule(f"{TORCH}._tolerance", allows=(P, "spdl.dataloader._losses")),
+    Rule(f"{TORCH}._tolerance", allows=(f"{P}._limits", P, "spdl.dataloader._losses")),
     Rule(f"{TORCH}._inline", allows=TORCH_NEEDS, lazily=(f"{TORCH}.threads", f"{TORCH}.processes")),
-    Rule(f"{TORCH}.threads", allows=TORCH_NEEDS),
+    Rule(f"{TORCH}.threads", allows=(*TORCH_NEEDS, f"{P}._observer")),
     Rule(f"{TORCH}.processes", allows=(*TORCH_NEEDS, "spdl.dataloader._losses")),
     Rule(f"{TORCH}._thread_bound"),
     Rule(
@@ -317,51 +352,6 @@ ON_USE = {
     ("spdl._random", "torch"): "generators for those who have torch",
     ("spdl.source", "numpy"): "the random sampler draws with it, and keyed orders come in blocks if it is there",
     ("spdl.io", "torch"): "to_torch and transfers hand tensors to those who have torch",
-}
-# (package, private package of another): imported all the same.
-SHARED = {
-    ("spdl.pipeline", "spdl._processes"): "stages, regions and whole pipelines run in child processes",
-    ("spdl.dataloader._torch", "spdl._processes"): "worker processes of loaders, and the batches that leave them",
-    ("spdl.pipeline", "spdl._errors"): "its errors",
-    ("spdl.pipeline", "spdl._monitor"): "the socket on which pipelines are looked at",
-    ("spdl._cli", "spdl._monitor"): "the other end of that socket",
-    ("spdl._cli", "spdl.source._find"): "what its paths stand for",
-    ("spdl._cli", f"{P}._observe"): "its screens are made of the parts of a table of statistics",
-    ("spdl.debug", f"{P}._monitoring"): "the same report, without a socket",
-    ("spdl.pipeline", "spdl._random"): "what an op gets that asks for random numbers",
-    ("spdl.source", "spdl._random"): "replacements of items are chosen by the same generator",
-    ("spdl.dataloader._torch", "spdl._random"): "so are those of samples",
-    ("spdl.io", "spdl._random"): "seeds of samples are outputs of the same generator",
-    **{
-        (
-            user,
-            module,
-        ): "what a state looks like, what loading one leaves behind, and the error of one that cannot be loaded"
-        for user in ("spdl.pipeline", "spdl.source", "spdl.dataloader")
-        for module in RESUME
-    },
-    **{
-        (user, f"{R}._elastic"): "a pipeline, or a loader, takes its share of the states of all ranks"
-        for user in ("spdl.pipeline", "spdl.dataloader")
-    },
-    ("spdl.resume", f"{P}._provenance"): "a replay is part of the pipeline, and called with the states",
-    ("spdl._processes", "spdl._errors"): "the errors of child processes are public names of spdl.pipeline",
-    ("spdl.metrics", f"{P}._observe"): "reports of files are made as those of pipelines are",
-    **{
-        ("spdl.ray", each): "its actors are workers of regions, and its messages theirs"
-        for each in (f"{P}._remote", f"{P}._engine", C, "spdl._errors")
-    },
-    ("spdl.ray", f"{P}._monitoring"): "what its actors show, wherever they run",
-    ("spdl.ray", "spdl._monitor"): "who is at the other end of a socket, and how connections are taken",
-    ("spdl.metrics", f"{P}._observer"): "all pipelines of the process are exported",
-    ("spdl.dataloader._torch", f"{P}._limits"): "how many batches may fail, as how many calls of a stage",
-    ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",
-    ("spdl.dataloader", f"{P}._reading"): "random numbers of the epoch that a loader is in",
-    ("spdl.dataloader", f"{P}._observer"): "statistics and verdicts of iterations that have ended",
-    ("spdl.dataloader._torch", f"{P}._observe"): "failures of batches are logged as those of items are",
-    ("spdl.dataloader", f"{P}._monitoring"): "the monitor of the process, opened by a loader",
-    ("spdl.dataloader", f"{P}._options"): "options of its pipelines, which are checked when the loader is made",
-    ("spdl.dataloader", f"{IO}._devices"): "batches are moved ahead of the consumer as transfer_tensor_h2d moves them",
 }
 # Folder of built extensions: the modules, and those below them, that may reach them.
 LOADS_EXTENSIONS = {

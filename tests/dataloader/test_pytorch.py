@@ -22,9 +22,9 @@ from torch.utils.data import (  # noqa: E402
     default_convert,
 )
 
+from spdl._cpus import usable_cpus  # noqa: E402
 from spdl.dataloader import PyTorchDataLoader, get_pytorch_dataloader  # noqa: E402
 from spdl.dataloader._torch._arguments import Arguments  # noqa: E402
-from spdl.pipeline._cpus import usable_cpus  # noqa: E402
 
 NUMBERS = list(range(10))
 SAME = [

@@ -9,11 +9,11 @@ from functools import partial
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from spdl._cpus import usable_cpus
 from spdl._failure_log import log_failed_item
 from spdl._reports import add_note, log, shown
 
 from . import config as _config
-from ._cpus import usable_cpus
 from ._engine._counts import take_counts
 from ._engine._engine import Engine, record
 from ._engine._graph import build_graph, run_in_background

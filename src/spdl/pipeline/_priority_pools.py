@@ -19,9 +19,9 @@ from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
+from spdl._cpus import usable_cpus
 from spdl._errors import UnsupportedPythonError
 from spdl._numbers import as_int
-from spdl.pipeline._cpus import usable_cpus
 
 P = ParamSpec("P")
 T = TypeVar("T")

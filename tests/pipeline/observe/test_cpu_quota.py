@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from spdl._cpus import CpuQuota, read_quota, usable_cpus
 from spdl.pipeline import PipelineBuilder
-from spdl.pipeline._cpus import CpuQuota, read_quota, usable_cpus
 from spdl.pipeline._observe import _sampling
 from spdl.pipeline._observe._sampling import CpuReading
 from spdl.pipeline._observe._stats import Measured
@@ -65,9 +65,9 @@ def test_usable_cpus_are_rounded_and_at_least_one(
     cpus: float, expected: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A quota of a part of a CPU is one thread; one above the CPUs there are changes nothing."""
-    monkeypatch.setattr("spdl.pipeline._cpus.read_quota", lambda: None)
+    monkeypatch.setattr("spdl._cpus.read_quota", lambda: None)
     whole = usable_cpus()
-    monkeypatch.setattr("spdl.pipeline._cpus.read_quota", lambda: CpuQuota(cpus))
+    monkeypatch.setattr("spdl._cpus.read_quota", lambda: CpuQuota(cpus))
     assert usable_cpus() == (expected or whole)
 
 

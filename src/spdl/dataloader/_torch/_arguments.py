@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, fields, replace
 from multiprocessing.context import BaseContext
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from spdl._cpus import usable_cpus
 from spdl._numbers import as_int, as_timeout
-from spdl.pipeline._cpus import usable_cpus
 
 from ._fetching import SamplePolicy
 from .resuming._progress import Progress

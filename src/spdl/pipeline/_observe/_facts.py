@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from spdl.pipeline._cpus import cpu_limit
+from spdl._cpus import cpu_limit
 from spdl.pipeline._observe._sampling import has_gil
 from spdl.pipeline._observe._stats import Measured, PipelineStats, StageSamples, StageStats
 from spdl.pipeline._observe._verdict import StageShares

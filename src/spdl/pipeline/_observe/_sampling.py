@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from spdl._cpus import CpuQuota, limit_with, read_quota
 from spdl._processes._elsewhere import ELSEWHERE
-from spdl.pipeline._cpus import CpuQuota, limit_with, read_quota
 from spdl.pipeline._observe._stats import Measured, StageSamples
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from spdl._cpus import usable_cpus
 from spdl._errors import PipelineError, PipelineStateError, WorkerDiedError, WorkerError
 from spdl._processes._calls import Caller, Port, Request, wait_any
 from spdl._processes._child import Child
 from spdl._processes._transport._connecting import LinkEnd, link_ends
 from spdl._processes._transport._frame import Frame
-from spdl.pipeline._cpus import usable_cpus
 from spdl.pipeline._engine._region._workers import Died, Event, Failed, RegionWorkers, Then
 from spdl.pipeline._info import PIPELINE_IDS, StageInfo
 from spdl.pipeline._options import BuildOptions, for_regions

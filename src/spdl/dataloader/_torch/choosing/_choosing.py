@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from spdl._cpus import usable_cpus
 from spdl._processes._start import context_of
 from spdl._reports import add_note, log, notes_of, text_of
 from spdl.dataloader._torch._arguments import Plan, Run
@@ -24,7 +25,6 @@ from spdl.dataloader._torch.resuming._progress import Progress
 from spdl.dataloader._torch.threads._pieces import Outcome
 from spdl.dataloader._torch.threads._threads import ThreadRun
 from spdl.pipeline import PipelineStateError, WorkerDiedError
-from spdl.pipeline._cpus import usable_cpus
 from spdl.resume._values import is_stateful
 
 from ._local import LocalLoader, ResumedIndices
