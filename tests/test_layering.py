@@ -163,7 +163,7 @@ def _circles() -> list[list[str]]:
     return sorted(list(circle) for circle in circles if circle)
 
 
-def test_no_import_circle_is_longer_than_two_files() -> None:
+def test_there_is_no_import_circle() -> None:
     """Imports inside a function and imports for the type checker count."""
     assert [circle for circle in _circles() if len(circle) > LONGEST_CIRCLE] == []
 
