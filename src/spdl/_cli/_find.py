@@ -144,6 +144,5 @@ def describe_unsupported(unsupported: dict[str, int]) -> str:
 
 def _unreadable(error: OSError) -> None:
     raise CommandError(
-        f"cannot read folder {str(error.filename)!r}: {error.strerror}; check its permissions",
-        ExitCode.PATH_UNREADABLE,
+        f"cannot read folder {str(error.filename)!r}: {error.strerror}; check its permissions", ExitCode.PATH_UNREADABLE
     ) from error

@@ -48,10 +48,7 @@ class Server:
     """
 
     def __init__(
-        self,
-        views: Mapping[str, Callable[[], Any]],
-        *,
-        is_allowed: Callable[[socket.socket], bool] = is_same_user,
+        self, views: Mapping[str, Callable[[], Any]], *, is_allowed: Callable[[socket.socket], bool] = is_same_user
     ) -> None:
         self._views = dict(views)
         self._is_allowed = is_allowed

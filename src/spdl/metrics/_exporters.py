@@ -277,11 +277,7 @@ def opentelemetry(meter: Any) -> None:
 
 
 def _attributes(number: int, stage: StageStats) -> dict[str, str | int]:
-    return {
-        "spdl.pipeline.id": number,
-        "spdl.stage.id": stage.info.stage_id,
-        "spdl.stage.name": stage.info.stage_name,
-    }
+    return {"spdl.pipeline.id": number, "spdl.stage.id": stage.info.stage_id, "spdl.stage.name": stage.info.stage_name}
 
 
 class _Latest:

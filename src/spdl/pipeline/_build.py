@@ -49,9 +49,9 @@ def build_pipeline(pipeline_cfg: PipelineConfig[U], /, **options: Unpack[BuildOp
     """
     pipeline = assemble(pipeline_cfg, options, make_region_workers=_make_region_workers)
     if _config.is_diagnostic_mode_enabled():
-        from ._profiling import diagnosed  # imported late: for diagnostic mode only
+        from ._profiling import DiagnosticPipeline  # imported late: for diagnostic mode only
 
-        return diagnosed(pipeline, pipeline_cfg)
+        return DiagnosticPipeline(pipeline, pipeline_cfg)
     return pipeline
 
 

@@ -32,20 +32,15 @@ def check_exact(config: PipelineConfig[Any], resumable: object) -> list[str]:
     Raises:
         ValueError: ``resumable`` is True and the pipeline cannot be resumed exactly.
     """
-    obstacles = find_obstacles(config) if resumable else []
+    obstacles: list[str] = []  # each names a stage and what to do
+    if resumable:
+        config._fold(partial(_look_at_pipeline, obstacles))
     if obstacles and resumable is True:
         raise ValueError(
             'this pipeline cannot be resumed exactly (resumable="best-effort" accepts it, and its states say what is '
             "approximate):\n" + "\n".join(f"- {each}" for each in obstacles)
         )
     return obstacles
-
-
-def find_obstacles(config: PipelineConfig[Any]) -> list[str]:
-    """Return why the pipeline cannot be resumed exactly: each entry names a stage and what to do."""
-    found: list[str] = []
-    config._fold(partial(_look_at_pipeline, found))
-    return found
 
 
 def _look_at_pipeline(found: list[str], config: PipelineConfig[Any], merged: Sequence[bool]) -> bool:
@@ -197,10 +192,8 @@ def _joined(branches: Sequence[_Upstream]) -> _Upstream:
 def first_mixing(stages: Sequence[Any]) -> str | None:
     """Return the name of the first stage of a region behind which the place of an item is not known outside."""
     for stage in stages:
-        if isinstance(stage, AggregateConfig | DisaggregateConfig):
-            return stage.name
-        if isinstance(stage, PipeConfig) and stage._kind in ("generator", "async_generator"):
-            return stage.name
+        if isinstance(stage, AggregateConfig) or _has_several_outputs(stage):
+            return str(stage.name)
         if isinstance(stage, PathVariantsConfig):
             for path in stage.paths:
                 if (found := first_mixing(path)) is not None:

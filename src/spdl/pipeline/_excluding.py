@@ -29,13 +29,9 @@ _WORLDS: Final = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE")
 def exclusion(
     given: Any, own_keys: Iterable[Any] | None, source: Any, quarantine: str | os.PathLike[str] | None
 ) -> Callable[[Any], bool]:
-    """Return a function that returns whether an item is excluded.
+    """Return a function that returns whether an item is excluded by ``exclude=given`` and ``exclude_keys=own_keys``.
 
-    Args:
-        given: The argument ``exclude``.
-        own_keys: The argument ``exclude_keys``.
-        source: The source.
-        quarantine: The quarantine file of the pipeline. It may be missing: nothing has failed yet.
+    The quarantine file of the pipeline may be missing: nothing has failed yet.
 
     Raises:
         OSError: A file cannot be read.

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._failures import Failure
-    from spdl.pipeline._provenance._origin import BatchOrigin
     from spdl.pipeline._records import FailureOutcome
 
 _LOG = logging.getLogger("spdl.pipeline")
@@ -106,11 +105,10 @@ def read_quarantine(path: str | os.PathLike[str]) -> list[QuarantinedItem]:
         for line in file:
             if not line.strip():
                 continue
-            item = _item_of(line)
-            if item is None:
-                num_damaged += 1
-            else:
+            if (item := _item_of(line)) is not None:
                 found.append(item)
+            else:
+                num_damaged += 1
     if num_damaged:
         text = "skipped %d lines of %s that are damaged or not from a quarantine file"
         log(_LOG, logging.WARNING, text, num_damaged, os.fspath(path))
@@ -145,10 +143,8 @@ _MOST_FRAMES: Final = 24
 class QuarantineFile:
     """Raises :class:`OSError` if the file cannot be opened. Later failures to write are logged once.
 
-    Args:
-        path: The file.
-        rank: Rank of this process; ``None``: that of the launcher (``RANK``, ``SLURM_PROCID``), or 0.
-        sizes: By source, the number of items that its indices refer to; ``None``: unknown.
+    ``rank`` is ``None`` for that of the launcher (``RANK``, ``SLURM_PROCID``), or 0. ``sizes`` has by source the number
+    of items that its indices refer to; ``None``: unknown.
     """
 
     def __init__(self, path: str, rank: int | None, sizes: Mapping[int, int | None]) -> None:

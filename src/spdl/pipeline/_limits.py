@@ -37,21 +37,21 @@ class Limit:
         return num_calls >= _MIN_CALLS_FOR_SHARE and num_failures > self.value * num_calls
 
     def error(self, stage: StageInfo, num_failures: int, num_calls: int) -> FailureLimitError:
-        if isinstance(self.value, int):
-            text = (
-                f"The pipeline stage ({stage}) failed {num_failures} times, which exceeds the threshold ({self.value})."
-            )
-        else:
-            assert isinstance(self.value, Fraction)
-            text = (
-                f"The pipeline stage ({stage}) failed {num_failures} times out of {num_calls} calls "
-                f"({num_failures / num_calls:.2%}), which exceeds the threshold ({float(self.value):.2%})."
-            )
+        times, threshold = self.describe(num_failures, num_calls)
+        text = f"The pipeline stage ({stage}) failed {times}, which exceeds the threshold ({threshold})."
         if not self.is_own:
             text += " Failures of all stages of the pipeline are counted."
         return FailureLimitError(
             text, stage=str(stage), num_failures=num_failures, num_calls=num_calls, limit=self.value
         )
+
+    def describe(self, num_failures: int, num_calls: int) -> tuple[str, str]:
+        """Return how often calls have failed, and the limit."""
+        if isinstance(self.value, int):
+            return f"{num_failures} times", str(self.value)
+        assert isinstance(self.value, Fraction)
+        share = f"{num_failures / num_calls:.2%}"
+        return f"{num_failures} times out of {num_calls} calls ({share})", f"{float(self.value):.2%}"
 
 
 class RateLimit(Limit):
@@ -80,11 +80,5 @@ class RateLimit(Limit):
             failed_at.popleft()
         return len(failed_at) > self.most
 
-    def error(self, stage: StageInfo, num_failures: int, num_calls: int) -> FailureLimitError:
-        text = (
-            f"The pipeline stage ({stage}) failed {len(self.failed_at)} times in its newest "
-            f"{min(num_calls, self.per)} calls, which exceeds the threshold ({self.value})."
-        )
-        return FailureLimitError(
-            text, stage=str(stage), num_failures=num_failures, num_calls=num_calls, limit=self.value
-        )
+    def describe(self, num_failures: int, num_calls: int) -> tuple[str, str]:
+        return f"{len(self.failed_at)} times in its newest {min(num_calls, self.per)} calls", str(self.value)

@@ -30,8 +30,7 @@ from ._stalls import moment_of
 
 if TYPE_CHECKING:
     from ._observe._dump import Moment
-    from ._observe._stats import PipelineStats, StageStats
-    from ._observe._verdict import Verdict
+    from ._observe._stats import StageStats
 
 _LOG = logging.getLogger("spdl.monitor")
 #: Versions of the answers, for readers of another release.
@@ -185,15 +184,10 @@ def _pipeline_as_json(pipeline: Any) -> dict[str, Any]:
     limiting = stats.limiting_stage
     return {
         "id": pipeline._engine.pipeline_id,
-        "elapsed": stats.elapsed,
-        "state": stats.state,
-        "num_threads": stats.num_threads,
-        "num_items": stats.num_items,
-        "rate": stats.rate,
-        "consumer_wait": stats.consumer_wait,
+        **_values(stats, "elapsed", "state", "num_threads", "num_items", "rate", "consumer_wait"),
         "limiting_stage": None if limiting is None else str(limiting.info),
-        "verdict": _verdict_as_json(verdict),
-        "stages": [_stage_as_json(stage, stats) for stage in stats.stages],
+        "verdict": {**_values(verdict, "stage", "cause", "advice", "predicted_rate"), "text": str(verdict)},
+        "stages": [_stage_as_json(stage) for stage in stats.stages],
     }
 
 
@@ -202,8 +196,12 @@ def _names_of(cls: type[StageStats]) -> tuple[str, ...]:
     return tuple(each.name for each in fields(cls) if each.name not in ("info", "failures"))
 
 
-def _stage_as_json(stage: StageStats, stats: PipelineStats) -> dict[str, Any]:
-    values: dict[str, Any] = {name: getattr(stage, name) for name in _names_of(type(stage))}  # type: ignore[arg-type] # a class is hashable
+def _values(record: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
+
+
+def _stage_as_json(stage: StageStats) -> dict[str, Any]:
+    values = _values(stage, *_names_of(type(stage)))  # type: ignore[arg-type] # a class is hashable
     plain = {name: value for name, value in values.items() if value is None or isinstance(value, int | float | str)}
     info = stage.info
     return {
@@ -214,14 +212,4 @@ def _stage_as_json(stage: StageStats, stats: PipelineStats) -> dict[str, Any]:
         "failures": [
             {"item": failure.item_repr, "error": describe_exception(failure.error)} for failure in stage.failures
         ],
-    }
-
-
-def _verdict_as_json(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "stage": verdict.stage,
-        "cause": verdict.cause,
-        "advice": verdict.advice,
-        "predicted_rate": verdict.predicted_rate,
-        "text": str(verdict),
     }

@@ -10,6 +10,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from os import fspath
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypedDict, TypeVar, cast
 
@@ -46,22 +47,10 @@ def _as_given(name: str, value: Any) -> Any:
     return value
 
 
-def _as_number_or_none(name: str, value: Any) -> int | None:
-    return None if value is None else as_int(name, value, 1)
-
-
-def _as_limit(name: str, value: Any) -> Any:
-    return validate_max_failures(value)
-
-
 def _as_resumable(name: str, value: Any) -> Any:
     if not isinstance(value, bool) and value != "best-effort":
         raise ValueError(f'{name} must be True, False or "best-effort", got {value!r}')
     return value
-
-
-def _as_stall_timeout(name: str, value: Any) -> float | None:
-    return as_timeout(name, value, positive=True)
 
 
 def _as_stall_action(name: str, value: Any) -> Any:
@@ -90,7 +79,7 @@ class BuildOptions(TypedDict, total=False):
         "int | None",
         _Option(
             None,
-            _as_number_or_none,
+            lambda name, value: None if value is None else as_int(name, value, 1),
             """Number of worker threads shared by all sync ops. ``None``: derived from the number of CPUs that the
             process of the pipeline may use.""",
             is_for_regions=True,
@@ -100,7 +89,7 @@ class BuildOptions(TypedDict, total=False):
         "MaxFailures",
         _Option(
             -1,
-            _as_limit,
+            lambda _, value: validate_max_failures(value),
             """Maximum number of failed items, summed over all stages, or the maximum share of failed calls as a
             :class:`~fractions.Fraction` (checked from the 100th call on), or the maximum share of the newest calls of
             each stage as a :class:`~spdl.pipeline.Rate`. Negative: no limit. With any limit, a stage whose calls have
@@ -182,7 +171,7 @@ class BuildOptions(TypedDict, total=False):
         "float | None",
         _Option(
             None,
-            _as_stall_timeout,
+            partial(as_timeout, positive=True),
             """Maximum time in seconds without progress while the consumer waits: no call ends, and nothing is emitted
             or read. When it is exceeded, a report shows the graph with its buffers, the calls in flight with item and
             age, and the stacks of all threads and child processes. Time when the consumer does not read, or the
@@ -291,8 +280,6 @@ def _texts(found: re.Match[str]) -> str:
     indent = found[1]
     lines = []
     for name, option in OPTIONS.items():
-        text = f"{name}: {' '.join(option.text.split())}"
-        lines += textwrap.wrap(
-            text, 120, initial_indent=indent, subsequent_indent=f"{indent}    ", break_on_hyphens=False
-        )
+        text = f"{indent}{name}: {' '.join(option.text.split())}"
+        lines += textwrap.wrap(text, 120, subsequent_indent=f"{indent}    ", break_on_hyphens=False)
     return "".join(f"{line}\n" for line in lines)

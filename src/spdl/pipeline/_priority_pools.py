@@ -25,7 +25,6 @@ from spdl._numbers import as_int
 
 P = ParamSpec("P")
 T = TypeVar("T")
-PoolT = TypeVar("PoolT", bound="_PriorityPool")
 
 
 class _Work(NamedTuple):
@@ -65,12 +64,7 @@ class Dispatcher:
     def submit(
         self, priority: int, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Future[Any]:
-        """Queue a call.
-
-        Raises:
-            RuntimeError: After ``shutdown``.
-            BrokenExecutor: The workers of the executor died or could not be initialized.
-        """
+        """Queue a call. Raises as the ``submit`` of an entry point."""
         future: Future[Any] = Future()
         call = partial(self._executor.submit, fn, *args, **kwargs)
         with self._lock:
@@ -83,12 +77,7 @@ class Dispatcher:
         return future
 
     def shutdown(self, wait: bool, cancel_futures: bool) -> None:
-        """Accept no more calls. Queued calls still run unless ``cancel_futures``. Idempotent.
-
-        Args:
-            wait: Whether to return only when all calls have finished and the workers are joined.
-            cancel_futures: Whether to cancel calls that have not started.
-        """
+        """See the pool's ``shutdown``."""
         cancelled: list[_Work] = []
         with self._lock:
             self._closed = True
@@ -123,7 +112,11 @@ class Dispatcher:
                 self._dispatching = False
                 self._notify_if_settled()
             raise
-        self._close_if_done()
+        with self._lock:
+            # Not if a thread waits: a process executor shut down with wait=False cannot be joined afterwards.
+            is_done = self._closed and not self._joined and self._is_settled()
+        if is_done:
+            self._executor.shutdown(wait=False)
 
     def _pass_on(self, work: _Work) -> None:
         try:
@@ -195,13 +188,6 @@ class Dispatcher:
         if self._is_settled():
             self._settled.notify_all()
 
-    def _close_if_done(self) -> None:
-        with self._lock:
-            # Not if a thread waits: a process executor shut down with wait=False cannot be joined afterwards.
-            if not self._closed or self._joined or not self._is_settled():
-                return
-        self._executor.shutdown(wait=False)
-
 
 class _Registry:
     def __init__(self) -> None:
@@ -222,17 +208,6 @@ def register(identity: str, pool: "_PriorityPool") -> None:
     _watch_forks()
     with _REGISTRY.lock:
         _REGISTRY.pools[identity] = pool
-
-
-def restore(identity: str, cls: type[PoolT], make: Callable[[], PoolT]) -> PoolT:
-    """Return the pool with this identity; make it if this process has none."""
-    with _REGISTRY.lock:
-        pool = _REGISTRY.pools.get(identity)
-        if isinstance(pool, cls):
-            return pool
-        made = make()
-        register(identity, made)
-        return made
 
 
 @functools.cache
@@ -387,12 +362,14 @@ class _PriorityPool(ABC):
 
 
 def _restore(cls: type[_PriorityPool], identity: str, num_workers: int, options: dict[str, Any]) -> _PriorityPool:
-    def make() -> _PriorityPool:
-        pool = cls.__new__(cls)  # a subclass may take different arguments
-        pool._set_up(identity, num_workers, options)
+    """Return the pool with this identity; make it if this process has none."""
+    with _REGISTRY.lock:
+        pool = _REGISTRY.pools.get(identity)
+        if not isinstance(pool, cls):
+            pool = cls.__new__(cls)  # a subclass may take different arguments
+            pool._set_up(identity, num_workers, options)
+            register(identity, pool)
         return pool
-
-    return restore(identity, cls, make)
 
 
 class _PriorityPoolOfThreads(_PriorityPool):

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import islice
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from spdl._errors import PipelineError
 from spdl._numbers import as_int
@@ -41,13 +41,6 @@ from spdl.pipeline.defs import (
 )
 
 from ._profile_results import ProfileResult, ProfileResults, ProfileStats, rate
-
-if TYPE_CHECKING:
-    from spdl.pipeline._engine._engine import Engine
-    from spdl.pipeline.defs import PipelineConfig
-
-    from ._profile_results import ProfileResult
-
 
 _LOG = logging.getLogger("spdl.pipeline")
 
@@ -146,8 +139,7 @@ def profile_pipeline(
     for method in ("stage_profile_hook", "pipeline_profile_hook"):
         if hook is not None and not callable(getattr(hook, method, None)):
             raise TypeError(f"hook must be a ProfileHook, got an object of type {type(hook).__qualname__}")
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be callable or None, got an object of type {type(callback).__qualname__}")
+    _config.check_callable("callback", callback)
     if os.environ.get("LOCAL_RANK", "").strip() not in ("", "0"):
         return ProfileResults()
     hook = _config.get_default_profile_hook() if hook is None else hook
@@ -173,8 +165,7 @@ class _Profile:
         for number, stage in enumerate(stages):
             if not isinstance(stage, PipeConfig | AggregateConfig | DisaggregateConfig):
                 what = "path variants" if isinstance(stage, PathVariantsConfig) else "stages in other processes"
-                text = "the profile skips %s: %s are not measured"
-                log(_LOG, logging.WARNING, text, stage.name, what)
+                log(_LOG, logging.WARNING, "the profile skips %s: %s are not measured", stage.name, what)
                 skipped.append(stage)
                 continue
             items = self.run_skipped(skipped, items)
@@ -207,7 +198,12 @@ class _Profile:
         """Run the stages that are not measured, as they are described."""
         if not stages or not items:
             return items
-        marked = [part for stage in stages for part in _described(stage)]
+        marked: list[Any] = []
+        for stage in stages:
+            if isinstance(stage, Region):
+                marked += [stage.mark, *stage.stages, PlacementConfig(MAIN_PROCESS, buffer_size=stage.output_size)]
+            else:
+                marked.append(stage)
         outputs, _ = _run(PipelineConfig(SourceConfig(items), marked, SinkConfig(8)), None, "stages that are skipped")
         return outputs
 
@@ -296,12 +292,6 @@ def _take(source: SourceConfig[Any], num_items: int) -> list[Any]:
             close()
 
 
-def _described(stage: Any) -> list[Any]:
-    if isinstance(stage, Region):
-        return [stage.mark, *stage.stages, PlacementConfig(MAIN_PROCESS, buffer_size=stage.output_size)]
-    return [stage]
-
-
 def _run(
     config: PipelineConfig[Any],
     num_threads: int | None,
@@ -312,7 +302,7 @@ def _run(
     limit: int | None = None,
 ) -> tuple[list[Any], StageStats]:
     """Run a pipeline to its end, or to ``limit`` outputs. Returns the outputs and the statistics of its last stage."""
-    options: BuildOptions = {"num_threads": num_threads, "queue_class": AsyncQueue, "task_hook_factory": _no_hooks}
+    options: BuildOptions = {"num_threads": num_threads, "queue_class": AsyncQueue, "task_hook_factory": lambda _: []}
     pipeline = assemble(config, options, make_region_workers=_make_region_workers, is_measured=True)
     outputs: list[Any] = []
     try:
@@ -346,10 +336,6 @@ def _make_region_workers(region: Region, info: Any, options: BuildOptions) -> An
     return make_workers(region, info, {**options, "num_threads": None})
 
 
-def _no_hooks(_info: object) -> list[Any]:
-    return []
-
-
 def _checked(manager: Any, name: str) -> AbstractContextManager[Any]:
     if not hasattr(type(manager), "__enter__"):
         raise TypeError(
@@ -359,16 +345,11 @@ def _checked(manager: Any, name: str) -> AbstractContextManager[Any]:
     return manager  # type: ignore[no-any-return]
 
 
-def diagnosed(pipeline: Pipeline[U], cfg: PipelineConfig[U]) -> Pipeline[U]:
-    """Return a pipeline that profiles itself when it is read. ``pipeline`` has not been started."""
-    return _DiagnosticPipeline(pipeline._engine, pipeline._description, cfg)
+class DiagnosticPipeline(Pipeline[U]):
+    """Takes the place of a pipeline that has not been started: its first read profiles the stages."""
 
-
-class _DiagnosticPipeline(Pipeline[U]):
-    """A pipeline whose first read profiles the stages. It never starts its engine."""
-
-    def __init__(self, engine: Engine, description: str, cfg: PipelineConfig[U]) -> None:
-        super().__init__(engine, description)
+    def __init__(self, built: Pipeline[U], cfg: PipelineConfig[U]) -> None:
+        super().__init__(built._engine, built._description)
         self._cfg = cfg
         self._num_inputs = _config.diagnostic_mode_num_sources()
 

@@ -43,8 +43,6 @@ from spdl.resume._values import ResumeError
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._engine import Engine
-    from spdl.pipeline.defs import PipelineConfig
-
 
 #: torch's ``Dataset`` defines a ``__getitem__`` that subclasses without their own inherit.
 _TORCH_DEFAULT: Final = ("torch.utils.data.dataset", "Dataset.__getitem__")
@@ -78,11 +76,7 @@ def prepare_source(source: Any, passes: Passes) -> SourceFacts:
     drop_last = world > 1 and getattr(source, "drop_last", False) is True
     seed = getattr(source, "seed", None)
     return SourceFacts(
-        rank,
-        world,
-        length if type(length) is int else None,
-        drop_last,
-        seed if type(seed) is int else None,
+        rank, world, length if type(length) is int else None, drop_last, seed if type(seed) is int else None
     )
 
 
@@ -98,13 +92,7 @@ def kind_of(source: Any) -> SourceKind:
 
 
 def fingerprint_of(config: PipelineConfig[Any], facts: Sequence[SourceFacts], seed: int) -> list[Any]:
-    """Describe sources and stages, each by a list of plain values.
-
-    Args:
-        config: Description of the pipeline.
-        facts: Facts of all sources, in order.
-        seed: Seed of the random numbers of ops; part of the description of each stage with ``rng``.
-    """
+    """Describe sources and stages, each by a list of plain values. ``facts``: of all sources, in order."""
     of_sources = iter(facts)
 
     def describe(pipeline: PipelineConfig[Any], merged: list[list[Any]]) -> list[Any]:
@@ -157,14 +145,9 @@ def _aggregator(op: Any) -> Any:
 def make_resumable(
     config: PipelineConfig[Any], engine: Engine, approximate: list[str], seed: int, steps: Steps | None = None
 ) -> Resuming:
-    """Make the engine of a new pipeline keep track of what a state needs.
+    """Make an engine that has not been started keep track of what a state needs.
 
-    Args:
-        config: Description that the engine was made from.
-        engine: Engine that has not been started.
-        approximate: What cannot be resumed exactly, and was accepted.
-        seed: Seed of the random numbers of ops.
-        steps: Object that numbers the items that are read; a resumed run continues its numbers.
+    ``approximate``: what cannot be resumed exactly, and was accepted. A resumed run continues the numbers of ``steps``.
     """
     engine.ledger.track()
     sources = [

@@ -67,7 +67,7 @@ class _Defaults:
 _DEFAULTS: Final = _Defaults()
 
 
-def _check_callable(name: str, value: object) -> None:
+def check_callable(name: str, value: object) -> None:
     if value is not None and not callable(value):
         raise TypeError(f"{name} must be callable or None, got an object of type {type(value).__qualname__}")
 
@@ -81,7 +81,7 @@ def set_default_hook_class(cls: Callable[..., TaskHook] | None = TaskStatsHook) 
     Raises:
         TypeError: ``cls`` is not callable.
     """
-    _check_callable("cls", cls)
+    check_callable("cls", cls)
     _DEFAULTS.hook_class = cls
 
 
@@ -100,7 +100,7 @@ def set_default_queue_class(cls: Callable[..., AsyncQueue] | None = None) -> Non
     Raises:
         TypeError: ``cls`` is not callable.
     """
-    _check_callable("cls", cls)
+    check_callable("cls", cls)
     _DEFAULTS.queue_class = cls
 
 
@@ -146,7 +146,7 @@ def set_default_profile_callback(cb: Callable[[Any], None] | None = None) -> Non
     Raises:
         TypeError: ``cb`` is not callable.
     """
-    _check_callable("cb", cb)
+    check_callable("cb", cb)
     _DEFAULTS.profile_callback = cb
 
 
@@ -164,7 +164,7 @@ def set_default_build_callback(cb: Callable[[PipelineConfig[Any]], None] | None)
     Raises:
         TypeError: ``cb`` is not callable.
     """
-    _check_callable("cb", cb)
+    check_callable("cb", cb)
     _DEFAULTS.build_callback = cb
 
 
@@ -212,14 +212,8 @@ def is_diagnostic_mode_enabled() -> bool:
     value = os.environ.get(_DIAGNOSTIC_MODE, "")
     word = value.strip().lower()
     if word not in _ON + _OFF:
-        log(
-            _LOG,
-            logging.WARNING,
-            "%s=%r is ignored: it must be one of %s",
-            _DIAGNOSTIC_MODE,
-            value,
-            ", ".join(_ON + _OFF[1:]),
-        )
+        text = "%s=%r is ignored: it must be one of %s"
+        log(_LOG, logging.WARNING, text, _DIAGNOSTIC_MODE, value, ", ".join(_ON + _OFF[1:]))
     return word in _ON
 
 

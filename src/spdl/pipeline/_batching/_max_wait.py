@@ -34,11 +34,7 @@ class MaxWait(Aggregator[T, Any]):
     """
 
     def __init__(
-        self,
-        max_items: int | Aggregator[T, Any],
-        seconds: float,
-        *,
-        clock: Callable[[], float] = time.monotonic,
+        self, max_items: int | Aggregator[T, Any], seconds: float, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         if isinstance(max_items, Aggregator):
             if type(max_items).deadline is not Aggregator.deadline:

@@ -69,10 +69,8 @@ TERMS: Final[Mapping[User, Terms]] = {
 
 #: If fewer threads than this wait for something other than a CPU on average, the advice adds no threads for them.
 _SOME_WAIT = 0.3
-
 #: Maximum factor by which a change is proposed: how a disk behaves beyond that is not known.
 _MOST = 4
-
 #: Minimum gain, as a factor, for which a move to other processes is proposed.
 _WORTH_IT = 1.1
 
@@ -89,9 +87,8 @@ def change_for(facts: Facts, cause: Cause, stage: StageFacts | None, terms: Term
     if cause == "consumer":
         bound = lowest(bounds, "consumer")
         advice = "nothing in the pipeline: it is not what limits you"
-        return Change(
-            advice, facts.rate, None if bound is None else f"{bound.name}, at {as_rate(bound.rate, facts.unit)}"
-        )
+        at = None if bound is None else f"{bound.name}, at {as_rate(bound.rate, facts.unit)}"
+        return Change(advice, facts.rate, at)
     if cause == "gil":
         return _without_gil(facts, stage, terms)
     assert stage is not None
@@ -115,7 +112,7 @@ def change_for(facts: Facts, cause: Cause, stage: StageFacts | None, terms: Term
             f"make the source cheaper: let it emit positions or paths, and read in {terms.function}, which can run "
             "several calls at once"
         )
-        return Change(advice, facts.rate if bound is None else max(facts.rate, bound.rate), _name(bound))
+        return Change(advice, _rate_at(facts, bound), _name(bound))
     return _with_more_calls(facts, stage, bounds, terms)
 
 
@@ -195,13 +192,11 @@ def _with_more_workers(facts: Facts, stage: StageFacts, growth: float, others: B
 def _with_fewer_workers(facts: Facts, stage: StageFacts, bound: Bound | None) -> Change:
     """One worker of an executor or region for each CPU."""
     number, now = max(1, ceil(facts.cpus)), stage.num_workers
+    is_region = stage.runs_on == "region"
+    whose = f"for {stage.name}" if is_region else f"in the executor of {stage.name}"
     why = f"one for each CPU: {stage.name} needs CPU time, not more workers"
-    if stage.runs_on == "region":
-        return Change(f"{number} workers for {stage.name} (now {now}), {why}", facts.rate, _name(bound))
-    arguments = {"max_workers": number}
-    return Change(
-        f"{number} workers in the executor of {stage.name} (now {now}), {why}", facts.rate, _name(bound), arguments
-    )
+    advice = f"{number} workers {whose} (now {now}), {why}"
+    return Change(advice, facts.rate, _name(bound), {} if is_region else {"max_workers": number})
 
 
 def _without_gil(facts: Facts, stage: StageFacts | None, terms: Terms) -> Change:
@@ -212,14 +207,14 @@ def _without_gil(facts: Facts, stage: StageFacts | None, terms: Terms) -> Change
             "pipeline waits for it"
         )
         bound = lowest(bounds_of(facts, terms.num_threads), "gil")
-        return Change(advice, facts.rate if bound is None else max(facts.rate, bound.rate), _name(bound))
+        return Change(advice, _rate_at(facts, bound), _name(bound))
     bounds = bounds_of(facts, terms.num_threads, without_gil=stage)
     number = max(2, ceil(facts.cpus))
     bounds = [bound for bound in bounds if bound.kind != stage.name]
     if stage.own_load > 0:
         bounds.append(Bound(stage.name, f"{stage.name}, {number} processes", facts.rate * number / stage.own_load))
     bound = lowest(bounds)
-    predicted = facts.rate if bound is None else max(facts.rate, bound.rate)
+    predicted = _rate_at(facts, bound)
     native = f"call native code in {stage.name} that releases the GIL"
     if stage.runs_on == "source":
         advice = f"do less in the source: let it emit positions or paths, and do the work in {terms.function}"
@@ -234,6 +229,10 @@ def _without_gil(facts: Facts, stage: StageFacts | None, terms: Terms) -> Change
     return Change(advice, predicted, _name(bound), arguments)
 
 
+def _rate_at(facts: Facts, bound: Bound | None) -> float:
+    return facts.rate if bound is None else max(facts.rate, bound.rate)
+
+
 def _name(bound: Bound | None) -> str | None:
     return None if bound is None else bound.name
 
@@ -244,7 +243,6 @@ _LEAST = 0.01
 #: What a call in a process pool costs beside its work, in seconds: CPU time in all processes, and the part of it that
 #: holds the GIL of this one. Measured with ``ProcessPoolExecutor`` and small items.
 _CROSSING_CPU = 300e-6
-
 _CROSSING_GIL = 200e-6
 
 
@@ -257,13 +255,7 @@ class Bound(NamedTuple):
 
 
 def bounds_of(facts: Facts, threads: str = "num_threads", without_gil: StageFacts | None = None) -> list[Bound]:
-    """Return all bounds.
-
-    Args:
-        facts: The pipeline.
-        threads: Name of the argument for the number of threads.
-        without_gil: A stage that would no longer need the GIL.
-    """
+    """Return all bounds. ``without_gil``: a stage that would no longer need the GIL."""
     rate = facts.rate
     calls = without_gil.num_calls / facts.seconds if without_gil is not None and facts.seconds > 0 else 0.0
     cpus_used = facts.cpus_used + calls * _CROSSING_CPU
@@ -299,8 +291,4 @@ def _over(rate: float, share: float) -> float:
 def _cpus(facts: Facts) -> str:
     if facts.is_loaded:
         return f"CPU, of which other processes use {facts.cpus_outside:.1f} of {facts.machine_cpus}"
-    return f"CPU, {_number(facts.cpus)} of {facts.machine_cpus}"
-
-
-def _number(cpus: float) -> str:
-    return f"{cpus:.1f}".removesuffix(".0")
+    return f"CPU, {f'{facts.cpus:.1f}'.removesuffix('.0')} of {facts.machine_cpus}"

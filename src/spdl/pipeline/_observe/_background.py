@@ -107,9 +107,7 @@ def _log_outcome(task: asyncio.Task[Any], log_cancelled: bool, suppression: _Sup
             log(_LOG, logging.WARNING, "Task [%s] was cancelled.", name)
         return
     exc = task.exception()
-    if exc is None:
-        return
-    if suppression is not None and not _is_news(task, exc, suppression):
+    if exc is None or (suppression is not None and not _is_news(task, exc, suppression)):
         return
     if isinstance(exc, TimeoutError):
         log(_LOG, logging.ERROR, "Task [%s] timed out: %s", name, describe_error(exc))
@@ -128,14 +126,8 @@ def _is_news(task: asyncio.Task[Any], exc: BaseException, suppression: _Suppress
     if excess < 0:
         return True
     if excess == 0:
-        log(
-            _LOG,
-            logging.WARNING,
-            "%s: %d errors so far; further ones are only counted, every %d.",
-            where,
-            seen[where],
-            suppression.warning_interval,
-        )
+        text = "%s: %d errors so far; further ones are only counted, every %d."
+        log(_LOG, logging.WARNING, text, where, seen[where], suppression.warning_interval)
     elif excess % suppression.warning_interval == 0:
         log(_LOG, logging.WARNING, "%s: %d errors so far.", where, seen[where])
     return False

@@ -29,12 +29,10 @@ def document_of(stats: Any) -> dict[str, Any]:
         "spdl_stats": VERSION,
         "time": time.time(),
         "pipeline": stats.stages[0].info.pipeline_id if stats.stages else None,
-        "state": stats.state,
-        "elapsed": stats.elapsed,
-        "num_threads": stats.num_threads,
-        "num_items": stats.num_items,
-        "unit": stats.unit,
-        "consumer_wait": stats.consumer_wait,
+        **{
+            name: getattr(stats, name)
+            for name in ("state", "elapsed", "num_threads", "num_items", "unit", "consumer_wait")
+        },
         "limiting": None if limiting is None else limiting.info.stage_id,
         "verdict": sentence or None,
         "stages": [_stage(stage) for stage in stats.stages],
@@ -50,11 +48,7 @@ def _stage(stage: Any) -> dict[str, Any]:
         "inputs": list(stage.inputs),
         **{name: getattr(stage, name) for name in STAGE_FIELDS},
         "failures": [
-            {
-                "origin": shown(failure.origin),
-                "item": failure.item_repr,
-                "error": describe_exception(failure.error),
-            }
+            {"origin": shown(failure.origin), "item": failure.item_repr, "error": describe_exception(failure.error)}
             for failure in stage.failures
         ],
     }
@@ -71,23 +65,9 @@ def written(text: str, path: str | PathLike[str] | None) -> str:
 _PIPELINE_FIELDS: Final = ("elapsed", "num_threads", "num_items", "rate", "consumer_wait")
 #: The attributes of ``StageStats`` that are numbers. Their names are part of the public contract.
 STAGE_FIELDS: Final = (
-    "num_calls",
-    "num_failures",
-    "num_dropped",
-    "num_substituted",
-    "num_lost",
-    "num_redealt",
-    "num_in_flight",
-    "num_emitted",
-    "busy",
-    "starved",
-    "blocked",
-    "wall_per_call",
-    "cpu_per_call",
-    "queue_len",
-    "queue_capacity",
-    "occupancy",
-    "rate",
+    *("num_calls", "num_failures", "num_dropped", "num_substituted", "num_lost", "num_redealt", "num_in_flight"),
+    *("num_emitted", "busy", "starved", "blocked", "wall_per_call", "cpu_per_call", "queue_len", "queue_capacity"),
+    *("occupancy", "rate"),
 )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from spdl._processes._child import living_children
@@ -27,9 +27,8 @@ class Moment(NamedTuple):
     calls: tuple[CallInFlight, ...]
 
 
-def dump_as_json(moments: Iterable[Moment], *, with_stacks: bool = True) -> dict[str, Any]:
+def dump_as_json(moments: Sequence[Moment], *, with_stacks: bool = True) -> dict[str, Any]:
     """Return what ``text_of_dump`` formats: plain values, for JSON."""
-    moments = list(moments)
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     found: dict[str, Any] = {
         "pipelines": [
@@ -50,7 +49,7 @@ def dump_as_json(moments: Iterable[Moment], *, with_stacks: bool = True) -> dict
     return found
 
 
-def dump_as_text(moments: Iterable[Moment]) -> str:
+def dump_as_text(moments: Sequence[Moment]) -> str:
     return text_of_dump(dump_as_json(moments))
 
 
@@ -103,7 +102,8 @@ def _threads(names: dict[int | None, str], running: dict[int | None, str]) -> li
             continue
         stack = "".join(traceback.format_stack(frame)).rstrip()
         name = names.get(ident, f"{ident}")
-        if ident not in running and _is_idle(name, stack):
+        # A thread of a pipeline that has nothing to do.
+        if ident not in running and name.startswith("spdl-") and stack.endswith("wake_up.acquire()"):
             continue
         found.append((ident not in running, ident != main, name, ident, stack))
     return [
@@ -116,17 +116,11 @@ def _processes() -> list[dict[str, Any]]:
     """Return the children of this process, and workers that are not its children, with their stacks."""
     everybody = [WorkerElsewhere(pid, None, what) for pid, what in living_children()] + ELSEWHERE.workers()
     here = [worker for worker in everybody if worker.host is None]
-    stacks: dict[WorkerElsewhere, str | None] = dict(
-        zip(here, stacks_of_all(worker.pid for worker in here), strict=True)
-    )
+    own_stacks = stacks_of_all(worker.pid for worker in here)
+    stacks: dict[WorkerElsewhere, str | None] = dict(zip(here, own_stacks, strict=True))
     if len(here) < len(everybody):
         stacks |= {worker: text for worker, text in ELSEWHERE.ask("stacks") if worker.host is not None}
     return [{**worker._asdict(), "stacks": stacks.get(worker)} for worker in everybody]
-
-
-def _is_idle(name: str, stack: str) -> bool:
-    """Return whether the thread belongs to a pipeline and has nothing to do."""
-    return name.startswith("spdl-") and stack.endswith("wake_up.acquire()")
 
 
 def _indented(text: str, width: int = 2) -> str:

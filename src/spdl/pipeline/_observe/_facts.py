@@ -204,10 +204,9 @@ def _with_cpus_away(stages: tuple[StageFacts, ...], used: float) -> tuple[StageF
 
     An upper limit: it has the CPU time of threads that work for no stage.
     """
-    load = sum(stage.load for stage in stages if stage.is_away)
-    left = max(0.0, used - sum(stage.cpus for stage in stages))
-    if load <= 0:
+    if (load := sum(stage.load for stage in stages if stage.is_away)) <= 0:
         return stages
+    left = max(0.0, used - sum(stage.cpus for stage in stages))
     return tuple(replace(stage, cpus_away=left * stage.load / load) if stage.is_away else stage for stage in stages)
 
 
@@ -292,8 +291,7 @@ def _shares_of(window: PipelineStats, measured: Measured | None, cpus: _Cpus) ->
             found = StageShares(stage.info.stage_name, 0.0, 0.0, 0.0, 1.0, 0.0)
         else:
             found = _of_calls(stage, samples, on_cpu)
-        held = samples.held / measured.num_looks if measured.knows_holder else None
-        shares.append(_with_held(found, held))
+        shares.append(replace(found, held=samples.held / measured.num_looks if measured.knows_holder else None))
     return shares
 
 
@@ -364,7 +362,3 @@ def _measured_cpu(stage: StageStats) -> float | None:
     if not stage.num_cpu_samples or stage.wall_time <= 0:
         return None
     return min(1.0, max(0.0, stage.cpu_time / stage.wall_time))
-
-
-def _with_held(shares: StageShares, held: float | None) -> StageShares:
-    return StageShares(shares.stage, shares.cpu, shares.queue, shares.gil, shares.lock, shares.io, held)

@@ -16,7 +16,6 @@ from spdl.pipeline._observe._units import duration, share
 SERIES = 8
 
 _LIGHT = ("#2563eb", "#c2410c", "#15803d", "#9333ea", "#b45309", "#0e7490", "#be185d", "#4d7c0f")
-
 _DARK = ("#7aa2ff", "#ff9e64", "#73daca", "#c79bff", "#e0af68", "#5ccfe6", "#ff7eb6", "#b5d95c")
 
 
@@ -71,12 +70,7 @@ _LEGEND = (
 
 
 def page(documents: Sequence[Document], titles: Sequence[str] = ()) -> str:
-    """Return a page about one or several pipelines.
-
-    Args:
-        documents: Results of ``document_of``.
-        titles: A title for each of them; by default the number of the pipeline.
-    """
+    """Return a page about one or several pipelines. ``titles``: of each; by default the number of the pipeline."""
     names = list(titles) or [f"Pipeline {document['pipeline']}" for document in documents]
     parts = [_section(document, title, "h1") for document, title in zip(documents, names, strict=True)]
     data = json.dumps(list(documents)).replace("<", "\\u003c")
@@ -126,11 +120,8 @@ def _tiles(document: Document) -> str:
         (duration(elapsed), "time"),
         (str(document["num_threads"]), "threads"),
     )
-    return f'<div class="tiles">{"".join(_tile(value, name) for value, name in tiles)}</div>'
-
-
-def _tile(value: str, name: str) -> str:
-    return f'<div class="tile"><b>{escape(value)}</b><span>{escape(name)}</span></div>'
+    parts = (f'<div class="tile"><b>{escape(value)}</b><span>{escape(name)}</span></div>' for value, name in tiles)
+    return f'<div class="tiles">{"".join(parts)}</div>'
 
 
 def _verdict(document: Document) -> str:
@@ -226,9 +217,7 @@ def nice_limit(largest: float) -> float:
 
 
 _BOX, _GAP, _ROW = 168, 36, 84
-
 _NAME, _WORDS = 18, 20  # maximum number of characters of a name, and of a name with the number of calls
-
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 1060, 260, 60, 40
 
 #: Maximum number of lines: more could not be distinguished. Further stages have no line.

@@ -50,12 +50,9 @@ class Found(NamedTuple):
 def judge(stats: PipelineStats, user: User = "pipeline") -> Verdict:
     """Return the verdict on a pipeline. Without measured samples it is estimated from CPU times.
 
-    Args:
-        stats: The statistics.
-        user: Interface whose arguments the advice names.
+    ``user``: the interface whose arguments the advice names.
     """
-    measured = stats.measured
-    since = stats.since
+    measured, since = stats.measured, stats.since
     is_late = since is not None and since.elapsed > FROM_START
     if measured is not None and is_late and measured.seconds < MIN_SECONDS <= stats.elapsed:
         # An estimate over the whole run, until the measurement is long enough. The use of the CPUs is known sooner.
@@ -92,7 +89,9 @@ def verdict_of(facts: Facts, terms: Terms = TERMS["pipeline"]) -> Verdict:
 def decide(facts: Facts) -> Found:
     """Return the cause."""
     missing = _missing(facts)
-    if _is_consumer(facts) and (not missing or _shows_consumer(facts)):
+    # A consumer that has read for long is known for the limit, however few calls that took.
+    has_read = facts.seconds >= MIN_SECONDS and facts.num_items >= _MIN_ITEMS
+    if _is_consumer(facts) and (not missing or has_read):
         return Found("consumer")
     if missing:
         return Found("unsure", missing=missing)
@@ -102,7 +101,8 @@ def decide(facts: Facts) -> Found:
             "unsure", missing="it is not known what the calls do: they run in other processes, or have not run"
         )
     if not facts.num_items:
-        return Found("unsure", stage, f"nothing came out in {facts.seconds:.1f} s, while {_in_flight(stage)}")
+        ran = "the source was in next()" if stage.runs_on == "source" else f"calls of {stage.name} ran"
+        return Found("unsure", stage, f"nothing came out in {facts.seconds:.1f} s, while {ran}")
     shares = stage.shares
     is_cpu_full = facts.is_cpu_full
     if is_cpu_full and not facts.is_sampled and _is_filled_elsewhere(facts):
@@ -173,11 +173,6 @@ def _is_consumer(facts: Facts) -> bool:
     return wait < _CONSUMER_WAIT or (wait < _CONSUMER_WAIT_FULL and facts.sink_occupied >= _CONSUMER_FULL)
 
 
-def _shows_consumer(facts: Facts) -> bool:
-    """Return whether the consumer has read long enough to be known for the limit, however few calls that took."""
-    return facts.seconds >= MIN_SECONDS and facts.num_items >= _MIN_ITEMS
-
-
 def _shares_memory(facts: Facts, stage: StageFacts) -> bool:
     """Return whether calls take more CPU time beside others, with no other explanation than shared memory."""
     shares, slowdown = stage.shares, stage.slowdown
@@ -203,10 +198,6 @@ def _missing(facts: Facts) -> str:
         f"a verdict needs {MIN_SECONDS:g} s and {MIN_CALLS} calls, or {2 * MIN_SECONDS:g} s; measured are "
         f"{facts.seconds:.1f} s and {facts.num_calls} {'call' if facts.num_calls == 1 else 'calls'}"
     )
-
-
-def _in_flight(stage: StageFacts) -> str:
-    return "the source was in next()" if stage.runs_on == "source" else f"calls of {stage.name} ran"
 
 
 def _is_full(facts: Facts, stage: StageFacts) -> bool:
@@ -315,9 +306,7 @@ def _slots(facts: Facts, stage: StageFacts) -> str:
         return f"and all {facts.num_threads} threads are in use"
     if stage.runs_on == "region" and stage.num_workers:
         return (
-            "and its only worker is in use"
-            if stage.num_workers == 1
-            else f"and all {stage.num_workers} workers are in use"
+            f"and {'its only worker is' if stage.num_workers == 1 else f'all {stage.num_workers} workers are'} in use"
         )
     return "one at a time" if stage.limit == 1 else f"and all {stage.limit} slots are in use"
 

@@ -254,14 +254,9 @@ class _ProcessStat:
 
 
 def read_group(pgid: int, *, exclude: int | None = None, root: Path = Path("/proc")) -> GroupReading | None:
-    """Read the counters of a process group; ``None`` if there is no proc file system.
+    """Read the counters of a process group without the process ``exclude``; ``None`` if there is no proc file system.
 
     Processes that end during the reading are ignored. A sum is ``None`` if it cannot be read for one living process.
-
-    Args:
-        pgid: Process group id.
-        exclude: Pid of a process that is not counted.
-        root: Mount point of proc(5).
     """
     if not (root / "stat").exists():
         return None
@@ -271,8 +266,8 @@ def read_group(pgid: int, *, exclude: int | None = None, root: Path = Path("/pro
         boot_ticks=time.clock_gettime(_BOOT_CLOCK) * _TICKS_PER_SECOND,
         cpu_ticks={(stat.pid, stat.start_ticks): stat.cpu_ticks for stat in group},
         rss_bytes=sum(stat.rss_pages for stat in group) * _PAGE_SIZE,
-        memory=_sum_pairs(root, group, "smaps_rollup", _parse_smaps),
-        disk=_sum_pairs(root, group, "io", _parse_io),
+        memory=_sum_pairs(root, group, "smaps_rollup", _memory_in),
+        disk=_sum_pairs(root, group, "io", lambda counts: (counts.get("read_bytes", 0), counts.get("write_bytes", 0))),
         net=_read_net(root),
     )
 
@@ -303,9 +298,7 @@ def usage_between(
 
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
-
 _PAGE_SIZE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
-
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", 0))
 
 
@@ -333,22 +326,18 @@ def _group_stats(root: Path, pgid: int) -> Iterator[_ProcessStat]:
         # The second field is the program's name in parentheses, which may itself contain spaces and parentheses.
         fields = text.rpartition(")")[2].split()
         if int(fields[2]) == pgid:
-            yield _ProcessStat(
-                int(entry.name),
-                start_ticks=int(fields[19]),
-                cpu_ticks=int(fields[11]) + int(fields[12]),
-                rss_pages=int(fields[21]),
-            )
+            ticks = int(fields[11]) + int(fields[12])
+            yield _ProcessStat(int(entry.name), int(fields[19]), ticks, rss_pages=int(fields[21]))
 
 
 def _sum_pairs(
-    root: Path, group: list[_ProcessStat], name: str, parse: Callable[[str], tuple[int, int]]
+    root: Path, group: list[_ProcessStat], name: str, pair: Callable[[dict[str, int]], tuple[int, int]]
 ) -> tuple[int, int] | None:
     first = second = 0
     for stat in group:
         folder = root / str(stat.pid)
         try:
-            a, b = parse((folder / name).read_text())
+            a, b = pair(_parse_named((folder / name).read_text()))
         except OSError:
             # Permission, an old kernel, or a process that is ending: /proc/<pid> disappears last, when it is reaped.
             if _has_ended(folder):
@@ -366,14 +355,8 @@ def _has_ended(folder: Path) -> bool:
         return True
 
 
-def _parse_smaps(text: str) -> tuple[int, int]:
-    sizes = _parse_named(text)
+def _memory_in(sizes: dict[str, int]) -> tuple[int, int]:
     return sizes.get("Pss", 0) * 1024, (sizes.get("Private_Clean", 0) + sizes.get("Private_Dirty", 0)) * 1024
-
-
-def _parse_io(text: str) -> tuple[int, int]:
-    counts = _parse_named(text)
-    return counts.get("read_bytes", 0), counts.get("write_bytes", 0)
 
 
 def _parse_named(text: str) -> dict[str, int]:

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 #: Mean time between two samples, in seconds; longer if sampling would take more than this share of a CPU.
 _PERIOD = 0.05
-
 _MOST_SHARE = 0.001
-
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
@@ -44,9 +42,7 @@ class CpuReading(NamedTuple):
 class Sampling:
     """One measurement of a pipeline, from the construction until ``end``. Thread-safe.
 
-    Args:
-        since: Counters of the pipeline at this moment.
-        publish: Makes the threads record what they work for; returns an object with ``settle`` and ``end``.
+    ``since`` are the counters at this moment; ``publish`` makes the threads record what they work for.
     """
 
     def __init__(self, since: PipelineStats, publish: Callable[[ThreadBoard], Any]) -> None:
@@ -100,7 +96,7 @@ class Sampling:
         measured = Measured(
             seconds=now.time - began.time,
             own_cpu=now.own - began.own,
-            machine_cpu=_machine_between(began, now),
+            machine_cpu=None if began.machine is None or now.machine is None else now.machine - began.machine,
             cpu_limit=limit_with(now.quota),
             machine_cpus=os.cpu_count() or 1,
             has_gil=self._has_gil,
@@ -146,10 +142,6 @@ def _with_costs(
     )
 
 
-def _machine_between(began: CpuReading, now: CpuReading) -> float | None:
-    return None if began.machine is None or now.machine is None else now.machine - began.machine
-
-
 def _periods_between(began: CpuReading, now: CpuReading) -> tuple[int, int]:
     """Return the number of quota periods, and of those in which it was used up. 0 if the process changed its group."""
     if began.quota is None or now.quota is None:
@@ -160,11 +152,7 @@ def _periods_between(began: CpuReading, now: CpuReading) -> tuple[int, int]:
 
 
 def read_cpu(root: Path = Path("/proc")) -> CpuReading:
-    """Read the CPU time of this process, its descendants, its other workers on this machine, and all processes.
-
-    Args:
-        root: Mount point of proc(5).
-    """
+    """Read the CPU time of this process, its descendants, its other workers on this machine, and all processes."""
     times = os.times()
     own = time.process_time() + times.children_user + times.children_system
     if sys.platform == "linux":
@@ -200,7 +188,7 @@ def _has_children() -> bool:
     except ChildProcessError:
         return False
     except OSError:
-        return True
+        pass
     return True
 
 

@@ -8,13 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from os import PathLike
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from spdl._reports import printable, shown
 from spdl.pipeline._info import StageInfo
-from spdl.pipeline._records import FailureOutcome, Place, Unit
-
-PipelineState: TypeAlias = Literal["new", "running", "stopping", "ended", "failed"]
+from spdl.pipeline._records import EngineState, FailureOutcome, Place, Unit
 
 R = TypeVar("R", "StageStats", "PipelineStats", "StageSamples", "Measured")
 
@@ -247,7 +245,7 @@ class PipelineStats:
     """
 
     elapsed: float
-    state: PipelineState
+    state: EngineState
     num_threads: int
     num_items: int
     consumer_wait: float

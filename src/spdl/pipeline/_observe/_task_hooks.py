@@ -26,12 +26,9 @@ def overrides(hook: object, base: type, name: str) -> bool:
 
     Methods of subclasses, attributes of the object itself, and duck-typed classes all count.
     """
-    if isinstance(hook, type):
-        cls: type = hook
-    else:
-        cls = type(hook)
-        if name in getattr(hook, "__dict__", {}):
-            return True
+    cls = hook if isinstance(hook, type) else type(hook)
+    if cls is not hook and name in getattr(hook, "__dict__", {}):
+        return True
     return getattr(cls, name, None) is not getattr(base, name)
 
 
@@ -187,14 +184,6 @@ class TaskStatsHook(TaskHook):
         before, self._lap_start = self._lap_start, self._read()
         return _between(before, self._lap_start)
 
-    def _add_success(self, seconds: float) -> None:
-        self._total.add_success(seconds)
-        self._lap.add_success(seconds)
-
-    def _add_failure(self) -> None:
-        self._total.num_failures += 1
-        self._lap.num_failures += 1
-
 
 class _TimedTask(AbstractAsyncContextManager[None]):
     """Measures one call for a ``TaskStatsHook`` that does not read the engine's counters."""
@@ -210,11 +199,15 @@ class _TimedTask(AbstractAsyncContextManager[None]):
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
+        hook = self._hook
         if exc is None:
-            self._hook._add_success(self._hook._clock() - self._start)
+            seconds = hook._clock() - self._start
+            hook._total.add_success(seconds)
+            hook._lap.add_success(seconds)
         elif isinstance(exc, Exception) and not isinstance(exc, StopAsyncIteration):
             # The end of a generator does not count, and a cancelled call has neither succeeded nor failed.
-            self._hook._add_failure()
+            hook._total.num_failures += 1
+            hook._lap.num_failures += 1
 
 
 class _Tally:

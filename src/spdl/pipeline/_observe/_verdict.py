@@ -7,9 +7,7 @@ from typing import Literal, TypeAlias
 
 from spdl.pipeline._records import Unit
 
-Cause: TypeAlias = Literal[
-    "consumer", "gil", "cpu", "io", "cap", "source", "oversubscribed", "memory", "unsure"
-]  # fmt: skip
+Cause: TypeAlias = Literal["consumer", "gil", "cpu", "io", "cap", "source", "oversubscribed", "memory", "unsure"]
 
 _NO_ARGUMENTS: Mapping[str, int] = MappingProxyType({})
 

@@ -75,11 +75,8 @@ class Wiring:
         else:
             self.has_plain = True
             return
-        from spdl.pipeline._observe._queues import (  # imported late: needs asyncio
-            AsyncQueue,
-            StatsQueue,
-            check_observer,
-        )
+        # Imported late: needs asyncio.
+        from spdl.pipeline._observe._queues import AsyncQueue, StatsQueue, check_observer
 
         check_observer(queue)
         if isinstance(queue, StatsQueue):
@@ -91,9 +88,7 @@ class Wiring:
             wiring.stage_hooks.append(_checked_stage_hook(queue))
 
     def _add_hook(self, wiring: StageWiring, hook: TaskHook) -> None:
-        is_free = isinstance(hook, TaskStatsHook) and not overrides(hook, TaskStatsHook, "task_hook")
-        if is_free:
-            assert isinstance(hook, TaskStatsHook)
+        if isinstance(hook, TaskStatsHook) and not overrides(hook, TaskStatsHook, "task_hook"):
             self.call_readers.append((hook, wiring))
             if not overrides(hook, TaskStatsHook, "stage_hook"):
                 self._add_reporter(hook, is_default=self.task_hook_factory is None and type(hook) is TaskStatsHook)
@@ -117,10 +112,7 @@ class Wiring:
     ) -> None:
         """Connect the observers to the engine's counters and schedule their reports. Called when the graph is built.
 
-        Args:
-            run_in_background: Runs a coroutine function beside the pipeline; the first argument is its name.
-            call_at_end: Registers a function to call when the pipeline has ended.
-            read_stats: Returns the statistics of the pipeline.
+        ``run_in_background`` takes a name for the coroutine function.
         """
         if self.has_plain:
             report = BlockReport(self.interval, read_stats)

@@ -180,12 +180,7 @@ class AggregateConfig(PathStage, Generic[T]):
         return self.name
 
 
-def Aggregate(
-    input: int | Aggregator[Any, Any],
-    /,
-    *,
-    drop_last: bool = False,
-) -> AggregateConfig[Any]:
+def Aggregate(input: int | Aggregator[Any, Any], /, *, drop_last: bool = False) -> AggregateConfig[Any]:
     """Describe a stage that batches items.
 
     Args:

@@ -81,10 +81,7 @@ def _as_path(index: int, path: object) -> tuple[PathStage, ...]:
 
 
 def PathVariants(
-    router: Callable[[Any], Any],
-    paths: Sequence[Sequence[PathStage]],
-    name: str | None = None,
-    batched: bool = False,
+    router: Callable[[Any], Any], paths: Sequence[Sequence[PathStage]], name: str | None = None, batched: bool = False
 ) -> PathVariantsConfig[Any]:
     """Describe a stage that sends each item down one of several paths.
 
