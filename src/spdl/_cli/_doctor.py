@@ -178,16 +178,17 @@ def _packages() -> dict[str, str | None]:
 def as_text(report: dict[str, Any]) -> str:
     """Format the report as text: one fact per line, with the missing items."""
     lines: list[str] = []
-    for title, rows in (
-        ("spdl", lambda: [("version", report["spdl"]["version"]), ("path", _shown(report["spdl"]["path"]))]),
-        ("Python", lambda: _python_rows(report["python"])),
-        ("system", lambda: _system_rows(report["system"], report["native"])),
-        ("native parts", lambda: _native_rows(report["native"])),
-        ("FFmpeg", lambda: _ffmpeg_rows(report["native"])),
-        ("GPUs", lambda: [("NVIDIA", _listed(report["gpus"], "none found"))]),
-        ("packages", lambda: _package_rows(report["packages"])),
+    native = report["native"]
+    for title, facts, rows in (
+        ("spdl", {}, lambda _: [("version", report["spdl"]["version"]), ("path", _shown(report["spdl"]["path"]))]),
+        ("Python", report["python"], _python_rows),
+        ("system", report["system"], lambda system: _system_rows(system, native)),
+        ("native parts", native, _native_rows),
+        ("FFmpeg", {}, lambda _: _ffmpeg_rows(native)),
+        ("GPUs", {}, lambda _: [("NVIDIA", _listed(report["gpus"], "none found"))]),
+        ("packages", report["packages"], _package_rows),
     ):
-        lines += [title, *(_line(name, text) for name, text in _rows(rows)), ""]
+        lines += [title, *(_line(name, text) for name, text in _rows(facts, rows)), ""]
     if report["problems"]:
         lines += ["problems", *(f"  {problem}" for problem in report["problems"])]
     else:
@@ -195,9 +196,9 @@ def as_text(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _rows(rows: Callable[[], list[tuple[str, str]]]) -> list[tuple[str, str]]:
-    found = _attempt(rows)
-    return [("error", found["error"])] if isinstance(found, dict) else found
+def _rows(facts: dict[str, Any], rows: Callable[[dict[str, Any]], list[tuple[str, str]]]) -> list[tuple[str, str]]:
+    found = facts if "error" in facts else _attempt(lambda: rows(facts))
+    return [("error", str(found["error"]))] if isinstance(found, dict) else found
 
 
 def _line(name: str, text: str) -> str:
@@ -222,8 +223,6 @@ def _listed(names: Any, otherwise: str) -> str:
 
 
 def _python_rows(python: dict[str, Any]) -> list[tuple[str, str]]:
-    if "error" in python:
-        return [("error", python["error"])]
     gil = "enabled" if python["is_gil_enabled"] else "disabled"
     build = "a free-threaded build" if python["is_free_threaded_build"] else "an ordinary build"
     return [
@@ -234,8 +233,6 @@ def _python_rows(python: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _system_rows(system: dict[str, Any], native: dict[str, Any]) -> list[tuple[str, str]]:
-    if "error" in system:
-        return [("error", system["error"])]
     return [
         ("platform", system["platform"]),
         ("CPUs", f"{system['num_usable_cpus']} usable of {system['num_cpus']}"),
@@ -244,15 +241,12 @@ def _system_rows(system: dict[str, Any], native: dict[str, Any]) -> list[tuple[s
 
 
 def _native_rows(native: dict[str, Any]) -> list[tuple[str, str]]:
-    if "error" in native:
-        return [("error", native["error"])]
     rows = [(part, path or native["errors"][part]) for part, path in native["paths"].items()]
     rows += [_library_row(library) for library in native["libraries"] if not _is_ffmpegs(library)]
     names = {library["name"] for library in native["libraries"]}
     if names and "libdeflate" not in names:
-        rows.append(
-            ("libdeflate", "not in this build: Python's zlib inflates npz files, FFmpeg PNG, in twice the time")
-        )
+        text = "not in this build: Python's zlib inflates npz files, FFmpeg PNG, in twice the time"
+        rows.append(("libdeflate", text))
     if native["paths"].get("media") and "libwebp" not in names:
         rows.append(("libwebp", "not in this build: FFmpeg decodes WebP, in up to twice the time"))
     if native["paths"].get("media") and "libheif" not in names:
@@ -298,8 +292,6 @@ def _presence(kind: str, found: dict[str, bool]) -> list[tuple[str, str]]:
 
 
 def _package_rows(packages: dict[str, str | None]) -> list[tuple[str, str]]:
-    if "error" in packages:
-        return [("error", str(packages["error"]))]
     rows = [(name, version) for name, version in packages.items() if version is not None]
     absent = [name for name, version in packages.items() if version is None]
     return [*rows, ("not installed", ", ".join(absent) or "none")]

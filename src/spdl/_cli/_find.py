@@ -13,22 +13,8 @@ from spdl.source._find import expand_names
 
 LOADABLE = frozenset(
     {
-        ".jpg",
-        ".jpeg",
-        ".png",
-        ".webp",
-        ".gif",
-        ".bmp",
-        ".tif",
-        ".tiff",
-        ".avif",
-        ".jp2",
-        ".jxl",
-        ".ppm",
-        ".pgm",
-        ".tga",
-        ".heic",
-        ".heif",
+        *(".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"),
+        *(".avif", ".jp2", ".jxl", ".ppm", ".pgm", ".tga", ".heic", ".heif"),
     }
 )
 # Image formats that cannot be loaded: they are reported as ignored. Other files are skipped silently.

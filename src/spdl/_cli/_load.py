@@ -146,17 +146,13 @@ def _read(
 def _build(options: LoadOptions, images: Sequence[str]) -> Pipeline[Batch]:
     # Loading is CPU-bound, so additional threads beyond the number of CPUs would only wait.
     threads = options.threads or _usable_cpus()
+    load_batch = LoadBatch(options.width, options.height, options.pix_fmt)
     return (
         PipelineBuilder()
         .add_source((epoch, path) for epoch in range(options.epochs) for path in images)
         .aggregate(EpochBatches(options.batch_size))
         # A bad image does not fail the call; any other error would recur for every batch.
-        .pipe(
-            LoadBatch(options.width, options.height, options.pix_fmt),
-            name="load_batch",
-            concurrency=threads,
-            max_failures=0,
-        )
+        .pipe(load_batch, name="load_batch", concurrency=threads, max_failures=0)
         .add_sink(buffer_size=max(3, threads))
         .build(num_threads=threads)
     )

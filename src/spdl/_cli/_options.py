@@ -81,19 +81,9 @@ class LoadOptions:
 
     @classmethod
     def of(cls, arguments: argparse.Namespace) -> "LoadOptions":
+        given = {name: value for name, value in vars(arguments).items() if name not in ("command", "paths", "size")}
         width, height = arguments.size
-        return cls(
-            paths=tuple(arguments.paths),
-            batch_size=arguments.batch_size,
-            width=width,
-            height=height,
-            threads=arguments.threads,
-            epochs=arguments.epochs,
-            pix_fmt=arguments.pix_fmt,
-            json=arguments.json,
-            strict=arguments.strict,
-            quiet=arguments.quiet,
-        )
+        return cls(tuple(arguments.paths), width=width, height=height, **given)
 
 
 def add_parser(commands: "SubParsers") -> None:

@@ -2,10 +2,12 @@
 
 import argparse
 import importlib
+import logging
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from spdl._cli._options import CommandError, ExitCode
@@ -72,15 +74,12 @@ def _show(path: str, lines: list[Any]) -> int:
     for (stage, error), number in sorted(groups.items(), key=lambda each: (-each[1], each[0])):
         last = newest[stage, error]
         what = f"{_plain(last.key)}: " if last.key is not None else ""
-        text = (
-            f"{number:>{counts},}  {_plain(stage):<{stages}}  {_plain(error):<{errors}}  {what}{_plain(last.message)}"
-        )
-        print(text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "...")
+        head = f"{number:>{counts},}  {_plain(stage):<{stages}}  {_plain(error):<{errors}}"
+        _print_cut(f"{head}  {what}{_plain(last.message)}", _WIDTH)
     keys = {line.key for line in lines if line.key is not None}
     batches = sum(len(line.keys) > 1 for line in lines)
-    print(
-        f"{len(lines):,} failures, {len(keys):,} different keys" + (f", {batches:,} whole batches" if batches else "")
-    )
+    whole = f", {batches:,} whole batches" if batches else ""
+    print(f"{len(lines):,} failures, {len(keys):,} different keys{whole}")
     return ExitCode.OK
 
 
@@ -120,7 +119,6 @@ def _retry(lines: list[Any], op: Callable[[Any], Any], jobs: int, out: str | Non
 
     if jobs < 1:
         raise CommandError(f"--jobs must be >= 1, got {jobs}", ExitCode.USAGE)
-    done: list[Any] = []
 
     def run(key: Any) -> Any:
         op(key)
@@ -133,29 +131,22 @@ def _retry(lines: list[Any], op: Callable[[Any], Any], jobs: int, out: str | Non
     for key in done:
         print(f"ok     {_plain(key)}")
     for key, error in failed.items():
-        text = f"fails  {_plain(key)}: {_plain(type(error).__name__)}: {_plain(error)}"
-        print(text if len(text) <= 2 * _WIDTH else text[: 2 * _WIDTH - 3] + "...")
+        _print_cut(f"fails  {_plain(key)}: {_plain(type(error).__name__)}: {_plain(error)}", 2 * _WIDTH)
     print(f"{len(done):,} of {len(keys):,} succeed now, {len(failed):,} still fail")
     if out is not None:
         _write([line.line for line in lines if line.key is None or line.key in failed], out)
     return ExitCode.FAILED if failed else ExitCode.OK
 
 
-def _quiet() -> Any:
+@contextmanager
+def _quiet() -> Iterator[None]:
     """Suppress log records: this command prints the errors itself."""
-    import logging
-    from contextlib import contextmanager
-
-    @contextmanager
-    def quiet() -> Any:
-        logger = logging.getLogger("spdl.pipeline")
-        was_disabled, logger.disabled = logger.disabled, True
-        try:
-            yield
-        finally:
-            logger.disabled = was_disabled
-
-    return quiet()
+    logger = logging.getLogger("spdl.pipeline")
+    was_disabled, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = was_disabled
 
 
 def _function(name: str) -> Callable[[Any], Any]:
@@ -175,6 +166,10 @@ def _function(name: str) -> Callable[[Any], Any]:
     if not callable(found):
         raise CommandError(f"{name} cannot be called: it is {found!r}", ExitCode.USAGE)
     return found  # type: ignore[no-any-return]
+
+
+def _print_cut(text: str, width: int) -> None:
+    print(text if len(text) <= width else text[: width - 3] + "...")
 
 
 def _plain(value: object) -> str:

@@ -17,7 +17,6 @@ from spdl.pipeline._observe._document import aligned, cells, document_of
 from spdl.pipeline._observe._units import share
 
 _FEW = 10  # batches; with fewer, start-up dominates the measurement
-
 _NAMED = 5  # number of failed files in the text; --json lists all
 
 #: What the JSON has of each stage.
@@ -33,9 +32,7 @@ _STATUS = {
     ExitCode.INTERRUPTED: "interrupted",
 }
 
-
 _ON_TERMINAL = 0.1  # s between two updates: looks live at negligible cost
-
 _ELSEWHERE = 10.0  # s between two lines in a log
 
 
@@ -105,7 +102,7 @@ class Progress:
         left = f"{_duration((self._total - done) / rate)} left" if rate > 0 else "starting"
         share = 100 * done / self._total if self._total else 100.0
         failed = f"{counts.failures} failed, " if counts.failures else ""
-        batches = "1 batch" if counts.batches == 1 else f"{counts.batches} batches"
+        batches = _count(counts.batches, "batch", "batches")
         return f"{done} of {self._total} images ({share:.0f}%), {batches}, {failed}{rate:.0f} images/s, {left}"
 
 
@@ -167,11 +164,7 @@ def as_json(outcome: Outcome) -> str:
             "status": _STATUS[outcome.code],
             "exit_code": int(outcome.code),
             "paths": [printable(redacted(str(path))) for path in options.paths],
-            "batch_size": options.batch_size,
-            "width": options.width,
-            "height": options.height,
-            "pix_fmt": options.pix_fmt,
-            "epochs": options.epochs,
+            **{name: getattr(options, name) for name in ("batch_size", "width", "height", "pix_fmt", "epochs")},
             "num_threads": stats.num_threads,
             "num_files": len(outcome.found.images),
             "num_images": counts.images,
@@ -210,10 +203,8 @@ def as_text(outcome: Outcome) -> str:
 def _headline(outcome: Outcome) -> str:
     options, counts = outcome.options, outcome.counts
     epochs = f" in {options.epochs} epochs" if options.epochs > 1 else ""
-    ended = {
-        ExitCode.INTERRUPTED: "interrupted after ",
-        ExitCode.CORRUPT_FILE: "ended by --strict after ",
-    }.get(outcome.code, "")
+    early = {ExitCode.INTERRUPTED: "interrupted after ", ExitCode.CORRUPT_FILE: "ended by --strict after "}
+    ended = early.get(outcome.code, "")
     return (
         f"{ended}{_count(counts.images, 'image')}{epochs} in {_count(counts.batches, 'batch', 'batches')} of"
         f" {options.batch_size} x {options.width}x{options.height} {options.pix_fmt}: {outcome.elapsed:.2f} s,"

@@ -29,11 +29,8 @@ Processes of other users cannot be inspected. The process itself is not changed.
 """
 
 _SILENT = "it does not answer"
-
 _INTERVAL = 1.0  # s between two screens
-
 _WIDTH = 100  # columns; also the width of the table
-
 
 EPILOG = """\
 A program saves its statistics with one line, at its end or at any time while the pipeline runs:
@@ -149,12 +146,7 @@ def _only_process() -> int:
 
 def screen(answers: list[dict[str, Any]], before: Shown, width: int = _WIDTH) -> list[str]:
     """Return a block of text for each pipeline. Stores the statistics in ``before``, so that the next screen shows the
-    interval since this one.
-
-    Args:
-        answers: Answers of the processes, the requested one first.
-        before: Earlier statistics; updated.
-        width: Columns of the terminal.
+    interval since this one. ``answers``: of the processes, the requested one first.
     """
     from spdl.pipeline._observe._document import document_of, headline, stage_lines  # imported late, as in _stats_of
 
@@ -169,8 +161,10 @@ def screen(answers: list[dict[str, Any]], before: Shown, width: int = _WIDTH) ->
             stats = _stats_of(pipeline)
             key = answer.get("host"), answer["pid"], pipeline["id"]
             earlier, before[key] = before.get(key), stats
-            shown = stats if earlier is None else _between(earlier, stats)
-            document = document_of(shown)
+            # The interval; the whole run if the pipeline has ended or made little progress.
+            document = document_of(
+                stats - earlier if earlier is not None and stats.elapsed > earlier.elapsed else stats
+            )
             whole = f"pipeline {pipeline['id']}: {headline(document)}"
             lines = [heading, *wrap(whole, width, subsequent_indent="   "), *stage_lines(document, width)]
             if pipeline["verdict"] is not None:
@@ -181,28 +175,20 @@ def screen(answers: list[dict[str, Any]], before: Shown, width: int = _WIDTH) ->
     return blocks
 
 
-def _between(earlier: PipelineStats, later: PipelineStats) -> PipelineStats:
-    """The statistics of the interval; of the whole run if the pipeline has ended or made little progress."""
-    return later - earlier if later.elapsed > earlier.elapsed else later
-
-
 def _stats_of(pipeline: dict[str, Any]) -> PipelineStats:
     from spdl.pipeline import PipelineStats, StageInfo, StageStats  # imported late, to show the first screen sooner
 
     names = {each.name for each in fields(StageStats) if each.init}
-    stages = tuple(
-        StageStats(
-            info=StageInfo(
-                pipeline["id"], stage["id"], stage["name"], stage["concurrency"] if stage["concurrency"] > 1 else None
-            ),
-            **{name: value for name, value in stage.items() if name in names and name != "failures"},
-        )
-        for stage in pipeline["stages"]
-    )
+    stages = []
+    for stage in pipeline["stages"]:
+        calls = stage["concurrency"]
+        info = StageInfo(pipeline["id"], stage["id"], stage["name"], calls if calls > 1 else None)
+        values = {name: value for name, value in stage.items() if name in names and name != "failures"}
+        stages.append(StageStats(info=info, **values))
     whole = {name: pipeline[name] for name in ("elapsed", "state", "num_threads", "num_items", "consumer_wait")}
     verdict = pipeline["verdict"] or {}
     blamed = {"consumer": "sink", "unsure": None}.get(verdict.get("cause", "unsure"), verdict.get("stage"))
-    return PipelineStats(stages=stages, explain=lambda stats: (blamed, ""), **whole)
+    return PipelineStats(stages=tuple(stages), explain=lambda stats: (blamed, ""), **whole)
 
 
 def _heading(answer: dict[str, Any], roles: dict[tuple[str | None, int], str]) -> str:

@@ -103,7 +103,7 @@ def user_of(connection: socket.socket) -> int | None:
             found = connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED_SIZE)
             return int(struct.unpack_from("2I", found)[1])
     except (OSError, struct.error):
-        return None
+        pass
     return None
 
 

@@ -92,11 +92,10 @@ def connect(pid: int) -> Connection:
         _connect(sock, path, pid)
         if not is_same_user(sock):
             raise MonitorError(f"the socket {path} is not yours")
-    except OSError:
+    except BaseException as exc:
         sock.close()
-        raise MonitorError(f"process {pid} has no monitor any more: {_HOW}") from None
-    except BaseException:
-        sock.close()
+        if isinstance(exc, OSError):
+            raise MonitorError(f"process {pid} has no monitor any more: {_HOW}") from None
         raise
     return Connection(pid, sock)
 
@@ -121,7 +120,7 @@ def _exists(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except (PermissionError, OverflowError):
-        return True
+        pass
     return True
 
 

@@ -27,9 +27,7 @@ from . import MonitorError, is_same_user, make_folder, socket_of
 _LOG = logging.getLogger("spdl.monitor")
 
 _LONGEST_REQUEST: Final = 64  # bytes
-
 _MOST_READERS: Final = 16
-
 #: No new answer is started while this many bytes of earlier ones wait for the reader.
 _MOST_PENDING: Final = 1 << 20
 
@@ -152,10 +150,8 @@ class Server:
         self._readers[reader.connection] = self._readers.pop(reader.connection)  # the newest
         if len(reader.pending) > _MOST_PENDING:
             raise OSError("the reader asks and does not read")
-        view = self._views.get(request)
-        if view is None:
-            answer: Any = {"error": f"unknown view; the views are {', '.join(sorted(self._views))}"}
-        else:
+        answer: Any = {"error": f"unknown view; the views are {', '.join(sorted(self._views))}"}
+        if (view := self._views.get(request)) is not None:
             try:
                 answer = view()
             except Exception as exc:  # noqa: BLE001 - reported to the reader

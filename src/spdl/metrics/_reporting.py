@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from os import PathLike, fspath
 from typing import Any
 
+from spdl.pipeline._observe._document import written
 from spdl.pipeline._observe._html import page
 
 
@@ -23,16 +24,13 @@ def write_report(paths: Iterable[str | PathLike[str]], path: str | PathLike[str]
     """
     documents: dict[str, dict[str, Any]] = {}
     for each in paths:
-        documents[fspath(each)] = document = _read(fspath(each))
-        _check(fspath(each), document)
+        documents[fspath(each)] = _read(fspath(each))
     if not documents:
         raise ValueError("paths must name at least one file, got none")
     titles = [f"Pipeline {document['pipeline']}" for document in documents.values()]
     if len(documents) > 1:
         titles = [f"{title}: {name}" for title, name in zip(titles, documents, strict=True)]
-    text = page(list(documents.values()), titles)
-    with open(fspath(path), "w", encoding="utf-8") as file:
-        file.write(text)
+    written(page(list(documents.values()), titles), path)
 
 
 def _read(path: str) -> dict[str, Any]:
@@ -45,11 +43,8 @@ def _read(path: str) -> dict[str, Any]:
         raise ValueError(f"{path} is not a file of stats().to_json(): it has no entry 'spdl_stats'")
     if found["spdl_stats"] != 1:
         raise ValueError(f"{path} is of version {found['spdl_stats']!r}, and this spdl reads version 1")
-    return found
-
-
-def _check(path: str, document: dict[str, Any]) -> None:
     try:
-        page([document])
+        page([found])
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as exc:
         raise ValueError(f"{path} is damaged: a report of it fails with {type(exc).__name__}: {exc}") from exc
+    return found

@@ -38,7 +38,7 @@ class LineFile:
     """
 
     def __init__(self, path: str, what: str) -> None:
-        self._path = os.path.abspath(path)
+        self.path: Final = os.path.abspath(path)
         self._what = what
         self._guard = threading.Lock()  # of what follows
         self._fd: int | None = None
@@ -48,11 +48,6 @@ class LineFile:
         self._end = -1  # where the last line ended; -1: none was written
         self._has_ended = False
         os.close(self._open())
-
-    @property
-    def path(self) -> str:
-        """The file, as an absolute path."""
-        return self._path
 
     def append(self, line: bytes) -> None:
         """Write a line, which ends with ``\\n``.
@@ -81,14 +76,14 @@ class LineFile:
     def _open(self) -> int:
         try:
             # A FIFO without a reader would block in open().
-            fd = os.open(self._path, _MODE | os.O_NONBLOCK, 0o666)
+            fd = os.open(self.path, _MODE | os.O_NONBLOCK, 0o666)
             kind = os.fstat(fd).st_mode
             self._is_regular = stat.S_ISREG(kind)
             if not self._is_regular and not stat.S_ISCHR(kind):
                 os.close(fd)
                 raise OSError(0, "it is a FIFO or socket; give a file")
         except OSError as exc:
-            raise type(exc)(exc.errno, f"cannot open the {self._what}: {exc.strerror}", self._path) from exc
+            raise type(exc)(exc.errno, f"cannot open the {self._what}: {exc.strerror}", self.path) from exc
         return fd
 
     def _close(self) -> None:

@@ -115,17 +115,13 @@ class Pipeline(Readable[T]):
         try:
             is_up = self._engine.start(timeout)
         except RuntimeError as exc:
-            self._was_stopped = True
-            self._engine.request_stop()
-            self._engine.join(0)
+            self._give_up()
             raise PipelineStateError(
                 f"cannot start pipeline {self._engine.pipeline_id}: {exc}. Are there too many threads, or is the "
                 "interpreter exiting?"
             ) from exc
         if not is_up:
-            self._was_stopped = True
-            self._engine.request_stop()
-            self._engine.join(0)
+            self._give_up()
             raise TimeoutError(
                 f"pipeline {self._engine.pipeline_id} did not start within {timeout} s: a stage hook has not been "
                 "entered. The pipeline was stopped; build another"
@@ -439,6 +435,11 @@ class Pipeline(Readable[T]):
             resuming.load(state)
 
     # -- internals
+
+    def _give_up(self) -> None:
+        self._was_stopped = True
+        self._engine.request_stop()
+        self._engine.join(0)
 
     def _check_resumable(self, method: str) -> Resuming:
         self._check_process()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log2
-from os import PathLike, fspath
+from os import PathLike
 
+from spdl.pipeline._observe._document import written
 from spdl.pipeline._observe._html import SERIES, circle, line, nice_limit, polyline, svg, text
 from spdl.pipeline._observe._units import duration
 
@@ -57,8 +58,7 @@ class ProfileResult:
     @property
     def scales_to(self) -> int:
         """The concurrency at which the stage stops scaling: the lowest one with 90 % of the highest rate."""
-        best = max((run.qps for run in self.stats), default=0.0)
-        return min((run.concurrency for run in self.stats if run.qps >= _AS_GOOD * best), default=1)
+        return min((run.concurrency for run in self.stats if run.qps >= _AS_GOOD * self.best_qps), default=1)
 
     @property
     def best_qps(self) -> float:
@@ -96,11 +96,7 @@ class ProfileResults(list[ProfileResult]):
         Args:
             path: File to write the image to as well.
         """
-        text = chart(self)
-        if path is not None:
-            with open(fspath(path), "w", encoding="utf-8") as file:
-                file.write(text)
-        return text
+        return written(chart(self), path)
 
     def _repr_html_(self) -> str:
         return self.to_svg()
@@ -110,10 +106,9 @@ def _table(result: ProfileResult) -> list[str]:
     header = ("concurrency", "items/s", "scaling", "per call", "CPU", "occupied", "failed", "")
     rows: list[tuple[str, ...]] = [header]
     runs = sorted(result.stats, key=lambda run: run.concurrency)
-    first, best = runs[0] if runs else None, result.best_qps
+    best = result.best_qps
     for run in runs:
-        assert first is not None
-        scaling = run.qps / first.qps if first.qps > 0 else 0.0
+        scaling = run.qps / runs[0].qps if runs[0].qps > 0 else 0.0
         is_knee = len(runs) > 1 and run.concurrency == result.scales_to
         bar = "█" * round(_BAR * run.qps / best) if best > 0 else ""
         rows.append(

@@ -145,8 +145,8 @@ class StageWiring:
     read_channel: ChannelReader | None = None
 
 
-class ItemReader(Protocol):
-    """An input of a merge op."""
+class ItemEnd(Protocol):
+    """An end of a channel, for a merge op."""
 
     @property
     def capacity(self) -> int:
@@ -154,6 +154,10 @@ class ItemReader(Protocol):
 
     def qsize(self) -> int:
         """Number of buffered items and marks."""
+
+
+class ItemReader(ItemEnd, Protocol):
+    """An input of a merge op."""
 
     async def get(self) -> Any:
         """Wait for the next item or mark."""
@@ -162,15 +166,8 @@ class ItemReader(Protocol):
         """Return the next item or mark; raises ``asyncio.QueueEmpty``."""
 
 
-class ItemWriter(Protocol):
+class ItemWriter(ItemEnd, Protocol):
     """The output of a merge op."""
-
-    @property
-    def capacity(self) -> int:
-        """Maximum number of buffered items."""
-
-    def qsize(self) -> int:
-        """Number of buffered items and marks."""
 
     def full(self) -> bool:
         """Whether ``put_nowait`` would raise."""

@@ -76,7 +76,8 @@ class _Writer:
         self.base = base
         self.is_over = threading.Event()
         self.has_failed = False
-        self.tracks = [_Tracks(node, number) for number, node in enumerate(self._in_order())]
+        in_order = sorted(tracer.engine.nodes, key=lambda node: int(node.info.stage_id))
+        self.tracks = [_Tracks(node, number) for number, node in enumerate(in_order)]
         self.of_node = {tracks.node: tracks for tracks in self.tracks}
         self.first_track = _FIRST_TRACK + tracer.engine.pipeline_id % 1024 * (1 << 20)
         self.first_flow = (tracer.engine.pipeline_id % 65536 << 48) + 1  # 64 bits; 0 is no flow
@@ -86,14 +87,10 @@ class _Writer:
         self.filled: dict[Node, int] = {}
         self.thread = threading.Thread(target=self._run, name=f"spdl-{tracer.engine.pipeline_id}-trace", daemon=True)
 
-    def _in_order(self) -> list[Node]:
-        return sorted(self.tracer.engine.nodes, key=lambda node: int(node.info.stage_id))
-
     def start(self) -> None:
         text = {"base_time_ns": self.base * 10**9, "pipeline": self.tracer.engine.pipeline_id}
-        self._write(
-            f"[\n{self._meta('spdl_clock', 0, text)}{self._meta('process_name', 0, {'name': 'python'})}".encode()
-        )
+        head = self._meta("spdl_clock", 0, text) + self._meta("process_name", 0, {"name": "python"})
+        self._write(f"[\n{head}".encode())
         self.thread.start()
 
     def finish(self) -> None:
@@ -171,9 +168,8 @@ class _Writer:
         nth = len(tracks.numbers)
         tracks.numbers.append(number)
         name = tracks.name if nth == 0 else f"{tracks.name} #{nth + 1}"
-        return self._meta("thread_name", number, {"name": name}) + self._meta(
-            "thread_sort_index", number, {"sort_index": tracks.order * 4096 + nth}
-        )
+        place = {"sort_index": tracks.order * 4096 + nth}
+        return self._meta("thread_name", number, {"name": name}) + self._meta("thread_sort_index", number, place)
 
     def _begin_native_track(self, order: int) -> tuple[str, TraceTrack]:
         from spdl._processes._memory import TraceTrack

@@ -39,10 +39,6 @@ VERSION: Final = 2
 _LOG = logging.getLogger("spdl.pipeline")
 
 
-def header_line(run: str, seed: int, fingerprint: list[Any]) -> bytes:
-    return _line({"spdl": VERSION, "run": run, "seed": seed, "fingerprint": fingerprint})
-
-
 def flat_line(step: int, run: str, epoch: int, positions: list[int]) -> bytes:
     """Return the line of a batch of positions of one epoch of the first source, which is the common case."""
     first = positions[0]
@@ -141,7 +137,9 @@ class ProvenanceLog:
                 line = batch_line(step, run, found) if epoch < 0 else flat_line(step, run, epoch, found)
                 try:
                     if self._header is not None:
-                        self._file.append(header_line(run, *self._header))
+                        seed, fingerprint = self._header
+                        header = {"spdl": VERSION, "run": run, "seed": seed, "fingerprint": fingerprint}
+                        self._file.append(_line(header))
                         self._header = None
                     self._file.append(line)
                 except OSError as exc:
@@ -219,18 +217,12 @@ def read_batch(path: str | os.PathLike[str], step: int) -> list[LoggedBatch]:
                 damage = f"has no step {step}"
     if not found:
         raise ResumeError(f"cannot replay step {step}: the log {os.fspath(path)} {damage}")
-    return [_batch(path, step, headers, run, *found[run]) for run in reversed(found)]
+    return [_batch(path, step, headers.get(run), *found[run]) for run in reversed(found)]
 
 
 def _batch(
-    path: str | os.PathLike[str],
-    step: int,
-    headers: dict[str, dict[str, Any]],
-    run: str,
-    number: int,
-    batch: dict[str, Any],
+    path: str | os.PathLike[str], step: int, own: dict[str, Any] | None, number: int, batch: dict[str, Any]
 ) -> LoggedBatch:
-    own = headers.get(run)
     log = f"cannot replay step {step}: the log {os.fspath(path)}"
     if own is None:
         raise ResumeError(f"{log} has no header of the run of line {number}")
