@@ -42,8 +42,7 @@ def own_folder(path: str) -> bool:
 def make_folder() -> str:
     """Return the folder for sockets of this process, creating it if needed: the first of those that can be used.
 
-    Raises:
-        MonitorError: Another user owns a folder of that name, it cannot be created, or no path is short enough.
+    Raises ``MonitorError``: another user owns a folder of that name, it cannot be created, or no path is short enough.
     """
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     candidates = [os.path.join(runtime, "spdl")] if runtime else []

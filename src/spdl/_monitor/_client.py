@@ -28,11 +28,7 @@ class Connection:
         self._received = b""
 
     def ask(self, view: str) -> dict[str, Any]:
-        """Return a view of the process.
-
-        Raises:
-            MonitorError: It has ended, does not answer, or cannot answer.
-        """
+        """Return a view of the process. Raises ``MonitorError``: it has ended, does not answer, or cannot answer."""
         try:
             self._socket.sendall(f"{view}\n".encode())
             while b"\n" not in self._received:
@@ -72,12 +68,7 @@ def living() -> list[int]:
 
 
 def connect(pid: int) -> Connection:
-    """Connect to a process.
-
-    Raises:
-        MonitorError: There is no such process, it belongs to another user, or it has no monitor. The message says what
-            to do.
-    """
+    """Connect to a process. Raises ``MonitorError``, which says what to do."""
     path = pids().get(pid)
     if not _exists(pid):
         raise MonitorError(f"there is no process {pid}")

@@ -191,11 +191,7 @@ def read_all() -> Iterator[tuple[int, PipelineStats]]:
 
 
 def import_extra(module: str, package: str, extra: str) -> ModuleType:
-    """Import an optional package.
-
-    Raises:
-        ImportError: It is not installed; the message says how to install it.
-    """
+    """Import an optional package. The ``ImportError`` says how to install it."""
     from importlib import import_module
 
     try:

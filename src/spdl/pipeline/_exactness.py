@@ -114,20 +114,12 @@ def _look_at_aggregate(stage: AggregateConfig[Any], found: list[str], *, in_batc
 
 
 def check_seeded(config: PipelineConfig[Any]) -> None:
-    """Check that the random numbers of every stage with ``rng`` are well defined.
-
-    Raises:
-        ValueError: They are not. The message names the stage and says what to do.
-    """
+    """Raise ``ValueError`` unless the random numbers of every stage with ``rng`` are well defined."""
     config._fold(_check_pipeline)
 
 
 def check_known(config: PipelineConfig[Any], attempt: str) -> None:
-    """Check that the source positions of every output are known.
-
-    Raises:
-        ValueError: They are not. The message begins with ``attempt``.
-    """
+    """Raise ``ValueError``, with a message that begins with ``attempt``, unless all outputs have known positions."""
     for each in config._walk():
         if isinstance(each.src, MergeConfig) and each.src.op is not None:
             raise ValueError(

@@ -55,12 +55,7 @@ class Observer:
         return self._history.extended(found)
 
     def verdict(self, seconds: float | None = None, user: User = "pipeline") -> Verdict:
-        """See ``Pipeline.verdict``.
-
-        Args:
-            seconds: Measure for this many seconds from now.
-            user: Interface whose arguments the advice names.
-        """
+        """See ``Pipeline.verdict``. ``user``: the interface whose arguments the advice names."""
         if seconds is not None and self._engine.state is EngineState.NEW:
             raise PipelineStateError(
                 f"cannot measure pipeline {self._engine.pipeline_id} for {seconds:g} s: it has not been started. "

@@ -208,12 +208,7 @@ class PipelineAsyncIterator(AsyncIterator[T]):
 
 
 def keep_origins(pipeline: Readable[Any]) -> None:
-    """Make the engine record where items come from. Must be called before its start.
-
-    Raises:
-        PipelineStateError: The engine was started without this.
-        ValueError: The pipeline has a custom merge op, so the origins of its outputs are not known.
-    """
+    """Make the engine record where items come from. Raises as ``Pipeline.with_origins``."""
     engine = pipeline._engine
     if engine.places.failures is not None:
         return

@@ -233,11 +233,7 @@ class Resuming:
             source.node.passes.number_epochs()
 
     def load(self, state: object) -> None:
-        """Continue from ``state``. Call before the start.
-
-        Raises:
-            ResumeError: The state cannot be loaded here. Nothing has changed.
-        """
+        """Continue from ``state``. Call before the start. Raises ``ResumeError``: nothing has changed."""
         document = decode(state, "this pipeline")
         if document["kind"] == "gathered":
             # Imported late: needed only if the number of ranks changes.

@@ -28,12 +28,7 @@ def short_repr(item: Any) -> str:
 
 
 def as_amount(name: str, value: Any) -> float:
-    """Return ``value`` as an ``int`` or a ``float``, >= 0. Accepts other number types (NumPy's), but not ``bool``.
-
-    Raises:
-        TypeError: ``value`` is not a number; the message contains ``name``.
-        ValueError: ``value`` is negative or NaN.
-    """
+    """Return ``value`` as an ``int`` or a ``float``, >= 0. Accepts other number types (NumPy's), but not ``bool``."""
     amount: float = value if type(value) in (int, float) else _as_number(name, value)
     if not amount >= 0:
         raise ValueError(f"{name} must be >= 0, got {value}")
@@ -51,12 +46,7 @@ def _as_number(name: str, value: Any) -> float:
 
 
 def measure(what: str, function: Callable[[Any], Any], item: Any) -> float:
-    """Call ``function`` on ``item`` and check the result; an error names the item.
-
-    Raises:
-        TypeError: The result is not a number.
-        ValueError: The result is negative or NaN.
-    """
+    """Call ``function`` on ``item`` and check the result; an error names the item."""
     amount = function(item)
     if type(amount) is int and amount >= 0:  # fast path for the common case
         return amount

@@ -41,8 +41,7 @@ class MaxWait(Aggregator[T, Any]):
                 raise TypeError(f"{max_items!r} already has a deadline: it cannot be given another")
             self._inner: Aggregator[T, Any] = max_items
         else:
-            number = as_int("max_items", max_items, 1)
-            self._inner = Collate(number)
+            self._inner = Collate(as_int("max_items", max_items, 1))
         self.is_exact = self._inner.is_exact
         self._seconds = as_seconds("seconds", seconds, positive=True, may_be_infinite=True)
         if not callable(clock):

@@ -74,12 +74,7 @@ def _library_of(item: Any) -> str | None:
 
 
 def check_sequence(item: Any) -> int:
-    """Return the number of tokens in a sequence.
-
-    Raises:
-        TypeError: ``item`` is not a sequence of numbers: text, a mapping, or an object without length or slicing.
-        ValueError: ``item`` is an array that is not one-dimensional.
-    """
+    """Return the number of tokens in a sequence, if it is one."""
     if isinstance(item, (list, tuple)):
         return len(item)
     if _library_of(item) is not None:

@@ -170,11 +170,7 @@ class StatsQueue(AsyncQueue):
 
 
 def check_observer(queue: object) -> AsyncQueue:
-    """Check that the result of a ``queue_class`` can observe a channel, and return it.
-
-    Raises:
-        TypeError: ``queue`` is not an ``AsyncQueue``, or overrides a method that is never called inside a pipeline.
-    """
+    """Raise ``TypeError`` unless the result of a ``queue_class`` can observe a channel; return it."""
     cls = type(queue)
     if not isinstance(queue, AsyncQueue):
         raise TypeError(

@@ -154,11 +154,7 @@ class ProvenanceLog:
 
 
 def read_place(origin: Any, epoch: int) -> ItemPlace:
-    """Return the place that a line describes.
-
-    Raises:
-        ValueError: The line is damaged.
-    """
+    """Return the place that a line describes. Raises ``ValueError``: the line is damaged."""
     match origin:
         case int(position) if position >= 0:
             return ItemPosition(epoch, position)

@@ -7,45 +7,35 @@ frozen dataclass.
 (``validate_max_failures``, ``check_regions``), and ``Region``.
 """
 
-from ._aggregate import Aggregate as Aggregate
-from ._aggregate import AggregateConfig as AggregateConfig
-from ._aggregate import Aggregator as Aggregator
-from ._aggregate import Collate as Collate
-from ._aggregate import Disaggregate as Disaggregate
-from ._aggregate import DisaggregateConfig as DisaggregateConfig
-from ._aggregate import Outputs as Outputs
+from ._aggregate import Aggregate, AggregateConfig, Aggregator, Collate, Disaggregate, DisaggregateConfig, Outputs
 from ._failures import MaxFailures as MaxFailures
 from ._failures import OnError as OnError
-from ._failures import Rate as Rate
-from ._failures import Retry as Retry
+from ._failures import Rate, Retry
 from ._failures import as_retry as as_retry
 from ._failures import validate_max_failures as validate_max_failures
 from ._pipe import Op as Op
 from ._pipe import OutputOrder as OutputOrder
-from ._pipe import Pipe as Pipe
-from ._pipe import PipeConfig as PipeConfig
+from ._pipe import Pipe, PipeConfig
 from ._pipe import SupportsGetItem as SupportsGetItem
 from ._pipe import TakesRng as TakesRng
-from ._pipeline import Merge as Merge
-from ._pipeline import MergeConfig as MergeConfig
-from ._pipeline import PipelineConfig as PipelineConfig
+from ._pipeline import Merge, MergeConfig, PipelineConfig
 from ._pipeline import check_regions as check_regions
-from ._placement import MAIN_PROCESS as MAIN_PROCESS
-from ._placement import ExecutorConfig as ExecutorConfig
-from ._placement import InterpreterPoolExecutorConfig as InterpreterPoolExecutorConfig
+from ._placement import (
+    MAIN_PROCESS,
+    ExecutorConfig,
+    InterpreterPoolExecutorConfig,
+    PlacementConfig,
+    ProcessPoolExecutorConfig,
+)
 from ._placement import MainProcess as MainProcess
-from ._placement import PlacementConfig as PlacementConfig
-from ._placement import ProcessPoolExecutorConfig as ProcessPoolExecutorConfig
 from ._placement import Region as Region
 from ._placement import split_regions as split_regions
 from ._placement import without_executors as without_executors
 from ._source import Exclude as Exclude
-from ._source import SinkConfig as SinkConfig
-from ._source import SourceConfig as SourceConfig
+from ._source import SinkConfig, SourceConfig
 from ._stage import PathStage as PathStage
 from ._stage import StageConfig as StageConfig
-from ._variants import PathVariants as PathVariants
-from ._variants import PathVariantsConfig as PathVariantsConfig
+from ._variants import PathVariants, PathVariantsConfig
 
 __all__ = [
     "Aggregate",

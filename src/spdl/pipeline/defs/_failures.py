@@ -61,11 +61,7 @@ MaxFailures = int | Fraction | Rate
 
 
 def check_max_failures(value: object) -> MaxFailures:
-    """Return ``value`` as a failure limit. Checks only the type.
-
-    Raises:
-        TypeError: ``value`` is neither an ``int``, a :class:`~fractions.Fraction`, nor a :class:`Rate`.
-    """
+    """Return ``value`` as a failure limit. Checks only the type."""
     if isinstance(value, Fraction | Rate):
         return value
     try:
@@ -79,16 +75,7 @@ def check_max_failures(value: object) -> MaxFailures:
 
 
 def validate_max_failures(value: object, where: str = "") -> MaxFailures:
-    """Return ``value`` as a failure limit, checking type and range.
-
-    Args:
-        value: Value to check.
-        where: Owner of the limit, for the message: ``"stage 'decode'"``.
-
-    Raises:
-        TypeError: ``value`` is neither an ``int``, a :class:`~fractions.Fraction`, nor a :class:`Rate`.
-        ValueError: ``value`` is a fraction outside (0, 1].
-    """
+    """Return ``value`` as a failure limit, checking type and range. ``where``: its owner, as ``"stage 'decode'"``."""
     limit = check_max_failures(value)
     if isinstance(limit, Fraction) and not 0 < limit <= 1:
         of = f" of {where}" if where else ""
@@ -101,12 +88,7 @@ OnError: TypeAlias = Literal["skip", "raise"] | Callable[[Any, Exception], Any]
 
 
 def check_on_error(value: Any, kind_of: Callable[[Any], str]) -> OnError:
-    """Return ``value`` if ``on_error`` accepts it.
-
-    Raises:
-        TypeError: ``value`` is neither a ``str`` nor callable.
-        ValueError: ``value`` is another ``str`` than ``"skip"`` and ``"raise"``, or an async or a generator function.
-    """
+    """Return ``value`` if ``on_error`` accepts it."""
     accepted = "on_error must be 'skip', 'raise', or a function (item, error) -> substitute"
     if isinstance(value, str):
         if value not in ("skip", "raise"):
@@ -210,12 +192,7 @@ class Retry:
 
 
 def as_retry(value: object) -> Retry | None:
-    """Convert the argument ``retry=``: ``None``, a number of attempts, or a :class:`Retry`.
-
-    Raises:
-        TypeError: ``value`` is something else.
-        ValueError: The number of attempts is less than 1.
-    """
+    """Convert the argument ``retry=``: ``None``, a number of attempts, or a :class:`Retry`."""
     if value is None or isinstance(value, Retry):
         return value
     try:

@@ -144,16 +144,9 @@ class PipelineConfig(Generic[U]):
 
 
 def check_regions(pipes: Sequence[StageConfig], *, may_stay_open: bool) -> None:
-    """Check the regions between placement marks.
+    """Check the regions between placement marks. Raises ``ValueError`` or ``UnsupportedPythonError``.
 
-    Args:
-        pipes: Stages of one pipeline.
-        may_stay_open: Whether the last region may extend to the sink, as in a description written by hand.
-
-    Raises:
-        ValueError: A region has no stages, contains a stage with ``output_order="input"``, or is not closed before the
-            sink.
-        UnsupportedPythonError: A region is for subinterpreters, which cannot run one.
+    ``may_stay_open``: whether the last region may extend to the sink, as in a description written by hand.
     """
     region: PlacementConfig | None = None
     num_stages = 0

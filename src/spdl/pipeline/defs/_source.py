@@ -5,7 +5,7 @@ import sys
 from collections.abc import AsyncIterable, Callable, Iterable
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from spdl._numbers import as_int
 
@@ -67,8 +67,18 @@ class SourceConfig(Generic[T]):
             object.__setattr__(self, "continuous", True)
         if self.continuous and self.epochs != 1:
             self._check_repeatable()
-        self._check_exclude(self.exclude)
-        self._check_keys(self.exclude_keys)
+        exclude: object = self.exclude
+        if not (exclude is None or isinstance(exclude, str | PathLike | Iterable) or callable(exclude)):
+            raise TypeError(
+                "exclude must be the path of a quarantine file, a list of paths or keys, or a function of an item, "
+                f"got {exclude!r} of type {type(exclude).__qualname__}"
+            )
+        keys: object = self.exclude_keys
+        if keys is not None and (not isinstance(keys, Iterable) or isinstance(keys, str | bytes | PathLike)):
+            raise TypeError(
+                f"exclude_keys must be an iterable of keys, such as a list, got {keys!r} of type "
+                f"{type(keys).__qualname__}"
+            )
 
     def _check_repeatable(self) -> None:
         """Refuse iterators of the standard library. Others are refused when a pass after the first gives nothing."""
@@ -80,24 +90,6 @@ class SourceConfig(Generic[T]):
                 "iterated only once, so all epochs after the first would be empty: give an object that makes a new "
                 "iterator for each iter(), such as a list, a sampler, or a class with __iter__"
             )
-
-    @staticmethod
-    def _check_keys(given: Any) -> None:
-        if given is None or (isinstance(given, Iterable) and not isinstance(given, str | bytes | PathLike)):
-            return
-        raise TypeError(
-            f"exclude_keys must be an iterable of keys, such as a list, got {given!r} of type "
-            f"{type(given).__qualname__}"
-        )
-
-    @staticmethod
-    def _check_exclude(given: Any) -> None:
-        if given is None or isinstance(given, str | PathLike | Iterable) or callable(given):
-            return
-        raise TypeError(
-            "exclude must be the path of a quarantine file, a list of paths or keys, or a function of an item, "
-            f"got {given!r} of type {type(given).__qualname__}"
-        )
 
     def __repr__(self) -> str:
         continuous = ", continuous=True" if self.continuous else ""
