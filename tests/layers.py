@@ -145,14 +145,13 @@ RULES = [
         ),
         lazily=(f"{P}.config",),
     ),
-    Rule(f"{P}._batching", allows=(f"{P}.defs",)),
     Rule(f"{P}._cache_iterator"),
     Rule(
         f"{P}._observe",
         allows=("spdl._errors", *(f"{P}.{of}" for of in ("_info", "_records", "_asyncio")), C),
     ),
     Rule(f"{P}._priority_pools", allows=("spdl._errors",)),
-    Rule(f"{P}.batching", allows=(f"{P}._batching",)),
+    Rule(f"{P}.batching", allows=(f"{P}.defs",)),
     Rule(f"{P}.config", allows=(f"{P}.defs", f"{P}._observe")),
     Rule(f"{P}._exactness", allows=(f"{P}.defs",)),
     # A profile builds pipelines.

@@ -42,15 +42,14 @@ def prometheus(port: int | None = None, *, address: str = "127.0.0.1", registry:
         ValueError: Both ``port`` and ``registry`` are given, or the registry already has these metrics.
     """
     client = import_extra("prometheus_client", "prometheus-client", "prometheus")
+    collector = _Collector()
     if registry is not None:
         if port is not None:
             raise ValueError(f"give either port or registry: with a registry no server is started, got port={port}")
-        collector = _Collector()
         registry.register(collector)
         return PrometheusExporter(registry, collector, None, None)
     port = DEFAULT_PORT if port is None else as_int("port", port)
     registry = client.CollectorRegistry()
-    collector = _Collector()
     registry.register(collector)
     try:
         server, thread = client.start_http_server(port, address, registry)
@@ -225,11 +224,19 @@ def opentelemetry(meter: Any) -> None:
     if not callable(getattr(meter, "create_observable_counter", None)):
         raise TypeError(f"meter must be an opentelemetry.metrics.Meter, got {type(meter).__qualname__}")
 
-    def of_stages(value: Callable[[StageStats], float]) -> list[Callable[[Any], Iterator[Any]]]:
+    def of_stages(
+        value: Callable[[StageStats], float], read: Callable[[], Iterable[tuple[int, PipelineStats]]] = read_all
+    ) -> list[Callable[[Any], Iterator[Any]]]:
         def observe(_options: Any) -> Iterator[Any]:
-            for number, stats in read_all():
+            for number, stats in read():
                 for stage in stats.stages:
-                    yield observation(value(stage), _attributes(number, stage))
+                    info = stage.info
+                    of = {
+                        "spdl.pipeline.id": number,
+                        "spdl.stage.id": info.stage_id,
+                        "spdl.stage.name": info.stage_name,
+                    }
+                    yield observation(value(stage), of)
 
         return [observe]
 
@@ -254,26 +261,15 @@ def opentelemetry(meter: Any) -> None:
     meter.create_observable_gauge(
         "spdl.stage.in_flight", of_stages(lambda s: s.num_in_flight), "{call}", "Calls that run now"
     )
-    latest = _Latest()
-
-    def occupancies(_options: Any) -> Iterator[Any]:
-        for number, interval in latest.intervals():
-            for stage in interval.stages:
-                yield observation(stage.occupancy, _attributes(number, stage))
-
-    meter.create_observable_gauge(
-        "spdl.channel.occupancy", [occupancies], "1", "Share of the time since the last observation with items waiting"
-    )
+    text = "Share of the time since the last observation with items waiting"
+    occupancies = of_stages(lambda s: s.occupancy, _Latest().intervals)
+    meter.create_observable_gauge("spdl.channel.occupancy", occupancies, "1", text)
     meter.create_observable_counter(
         "spdl.pipeline.items", of_pipelines(lambda p: p.num_items), "{item}", "Items returned to the consumer"
     )
     meter.create_observable_counter(
         "spdl.pipeline.consumer.wait", of_pipelines(lambda p: p.consumer_wait), "s", "Time that the consumer waited"
     )
-
-
-def _attributes(number: int, stage: StageStats) -> dict[str, str | int]:
-    return {"spdl.pipeline.id": number, "spdl.stage.id": stage.info.stage_id, "spdl.stage.name": stage.info.stage_name}
 
 
 class _Latest:

@@ -365,5 +365,4 @@ class PipelineBuilder(Generic[T, U]):
         return build_pipeline(self.get_config(), **options)
 
     def __repr__(self) -> str:
-        num_stages = len(self._stages)
-        return f"PipelineBuilder(source={self._source!r}, {num_stages} stages, sink={self._sink!r})"
+        return f"PipelineBuilder(source={self._source!r}, {len(self._stages)} stages, sink={self._sink!r})"

@@ -151,7 +151,11 @@ class PlacementConfig(StageConfig):
                 f"MAIN_PROCESS, not a live Executor such as this {type(target).__qualname__}. To run one stage on it, "
                 "pass it to pipe(executor=...)"
             )
-        if not _is_target(target):
+        is_ours = isinstance(target, MainProcess | ProcessPoolExecutorConfig | InterpreterPoolExecutorConfig)
+        # The base class cannot make workers; a subclass that overrides _build can.
+        if not is_ours and not (
+            isinstance(target, ExecutorConfig) and type(target)._build is not ExecutorConfig._build
+        ):
             raise TypeError(
                 "target must be a ProcessPoolExecutorConfig, an InterpreterPoolExecutorConfig or MAIN_PROCESS, "
                 f"got {target.__qualname__ if isinstance(target, type) else type(target).__qualname__}"
@@ -165,13 +169,6 @@ class PlacementConfig(StageConfig):
     def __repr__(self) -> str:
         size = "" if self.buffer_size == 1 else f", buffer_size={self.buffer_size}"
         return f"placement({self.target!r}{size})"
-
-
-def _is_target(target: object) -> bool:
-    if isinstance(target, MainProcess | ProcessPoolExecutorConfig | InterpreterPoolExecutorConfig):
-        return True
-    # The base class cannot make workers; a subclass that overrides _build can.
-    return isinstance(target, ExecutorConfig) and type(target)._build is not ExecutorConfig._build
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from spdl._names import lazy_names
 __all__, __getattr__, __dir__ = lazy_names(
     globals(),
     {
-        "._batching._cost_budget": "CostBudget",
-        "._batching._length_buckets": "LengthBuckets",
-        "._batching._max_wait": "ManualClock MaxWait",
-        "._batching._pack_sequences": "PackSequences PackedRow",
+        "._cost_budget": "CostBudget",
+        "._length_buckets": "LengthBuckets",
+        "._max_wait": "ManualClock MaxWait",
+        "._pack_sequences": "PackSequences PackedRow",
     },
 )

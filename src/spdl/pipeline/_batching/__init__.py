@@ -1,1 +1,0 @@
-"""The aggregators behind ``spdl.pipeline.batching``, one file each."""
