@@ -182,8 +182,40 @@ void Input::open(bool find_all_parameters) {
       ahead_.push_back(std::move(first));
     }
   }
+  keep_tracks();
   is_at_start_ = true;
   read_up_to_ = 0;
+}
+
+// Of a source each of whose jumps is a request.
+void Input::keep_tracks() {
+  if (!io_state_->io) {
+    return;
+  }
+  SourceIo& io = *io_state_->io;
+  if (known_tracks_.empty() && std::string_view(context_->iformat->name).starts_with("mov")) {
+    const std::int64_t size = avio_size(io.context());
+    bool is_known = true;
+    const BytesAt bytes_at = [&](std::int64_t position, std::size_t wanted) {
+      wanted = static_cast<std::size_t>(std::clamp<std::int64_t>(size - position, 0, static_cast<std::int64_t>(wanted)));
+      const auto bytes = io.kept(position, wanted);
+      is_known = is_known && bytes.size() == wanted;
+      return bytes;
+    };
+    for (unsigned i = 0; i < context_->nb_streams && is_known; ++i) {
+      const int id = context_->streams[i]->id;
+      const std::optional<Mp4Track> track = read_mp4_track(size, id, bytes_at);
+      if (track && is_known) {
+        known_tracks_.emplace(id, *track);
+      }
+    }
+  }
+  io.forget();
+}
+
+std::optional<Mp4Track> Input::known_track(int id) const {
+  const auto found = known_tracks_.find(id);
+  return found == known_tracks_.end() ? std::nullopt : std::optional(found->second);
 }
 
 // What probing has read.

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -102,6 +103,8 @@ class Input {
   // The same source opened once more, with a stream of pictures that is presented as an edit list says, whatever libav makes
   // of it. Its other streams are not edited.
   Input with_edits(int stream, EditList edits) const;
+  // A track of an MP4 file by its identifier, as the bytes tell that were read to open it; none if others are needed.
+  std::optional<Mp4Track> known_track(int id) const;
   // Whether edit lists are to be followed, in all.
   bool follows_edits() const;
 
@@ -121,6 +124,9 @@ class Input {
   MediaSource source_;
   std::string name_;
   DemuxConfig config_;
+  void keep_tracks();
+
+  std::map<int, Mp4Track> known_tracks_;
   std::optional<EditList> edits_;
   int edited_stream_ = -1;
   std::unique_ptr<IoState> io_state_;  // must outlive the context

@@ -81,7 +81,7 @@ class Reader {
 
   // The first bytes of a box.
   Bytes head(const Box& box, std::size_t size) const {
-    return part(bytes_at_(box.begin, size), 0, static_cast<std::size_t>(box.end - box.begin));
+    return bytes_at_(box.begin, std::min(size, static_cast<std::size_t>(box.end - box.begin)));
   }
 
  private:
@@ -176,6 +176,9 @@ std::optional<Mp4Track> read_mp4_track(Input& input, const AVStream& stream) {
   AVIOContext* io = input.context().pb;
   if (io == nullptr || (io->seekable & AVIO_SEEKABLE_NORMAL) == 0) {
     return std::nullopt;
+  }
+  if (auto known = input.known_track(stream.id)) {
+    return known;
   }
   const bool was_at_start = input.is_at_start();
   const std::int64_t position = avio_tell(io);

@@ -9,6 +9,7 @@ extern "C" {
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -22,6 +23,8 @@ constexpr const char* kOpen = "open";
 
 // What libav's own protocol for files reads at a time.
 constexpr int kFileBuffer = 1 << 15;
+// The header of a video of many hours.
+constexpr std::size_t kMostKept = std::size_t{1} << 25;
 
 // `file:` names a path, in libav's words.
 std::string path_of(const std::string& path) {
@@ -76,7 +79,8 @@ SourceIo::SourceIo(const std::string& path, const std::string& name, Watch& watc
 
 SourceIo::SourceIo(UrlPtr url) : url_(std::move(url)), io_(url_.get()) {}
 
-SourceIo::SourceIo(std::shared_ptr<ByteRanges> ranges, Watch& watch) : ranges_(std::move(ranges)), watch_(&watch) {
+SourceIo::SourceIo(std::shared_ptr<ByteRanges> ranges, Watch& watch)
+    : ranges_(std::move(ranges)), is_keeping_(true), watch_(&watch) {
   allocate(kFileBuffer, true);
 }
 
@@ -113,7 +117,9 @@ int SourceIo::read(void* opaque, std::uint8_t* into, int size) noexcept {
   const int count = self.read_some(into, size);
   if (count > 0) {
     try {
-      self.check_.see(static_cast<std::int64_t>(self.position_), {into, static_cast<std::size_t>(count)});
+      const std::span<const std::uint8_t> bytes(into, static_cast<std::size_t>(count));
+      self.check_.see(static_cast<std::int64_t>(self.position_), bytes);
+      self.keep(bytes);
     } catch (...) {
       self.failure_ = std::current_exception();  // out of memory
       return AVERROR_EXIT;
@@ -150,6 +156,40 @@ int SourceIo::read_ranges(std::span<std::uint8_t> into) noexcept {
     failure_ = std::current_exception();  // libav is C: nothing may be thrown through it
     return AVERROR_EXIT;
   }
+}
+
+void SourceIo::keep(std::span<const std::uint8_t> bytes) {
+  is_keeping_ = is_keeping_ && bytes.size() <= kMostKept - num_kept_;
+  if (!is_keeping_) {
+    return;
+  }
+  num_kept_ += bytes.size();
+  const auto at = static_cast<std::int64_t>(position_);
+  auto before = kept_.upper_bound(at);
+  if (before != kept_.begin()) {
+    auto& [start, found] = *--before;
+    if (start + static_cast<std::int64_t>(found.size()) == at) {
+      found.insert(found.end(), bytes.begin(), bytes.end());
+      return;
+    }
+  }
+  kept_.try_emplace(at, bytes.begin(), bytes.end());
+}
+
+std::span<const std::uint8_t> SourceIo::kept(std::int64_t position, std::size_t size) const noexcept {
+  auto next = kept_.upper_bound(position);
+  if (next == kept_.begin()) {
+    return {};
+  }
+  const auto& [start, found] = *std::prev(next);
+  const auto offset = static_cast<std::size_t>(position - start);
+  return offset <= found.size() && size <= found.size() - offset ? std::span(found).subspan(offset, size)
+                                                                 : std::span<const std::uint8_t>();
+}
+
+void SourceIo::forget() noexcept {
+  is_keeping_ = false;
+  kept_.clear();
 }
 
 void SourceIo::throw_if_failed() const {

@@ -8,10 +8,12 @@
 
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "av/options.h"
 #include "av/owners.h"
@@ -54,6 +56,9 @@ class SourceIo {
   std::span<const std::uint8_t> start(std::span<std::uint8_t> into) const;
   // Of what was read; of a URL, nothing.
   const MatroskaCheck& matroska_check() const noexcept { return check_; }
+  // Bytes that were read from ranges before `forget`, so they cost nothing; none if not all of them were.
+  std::span<const std::uint8_t> kept(std::int64_t position, std::size_t size) const noexcept;
+  void forget() noexcept;
   // Throws the error that ended a read in libav, which knows only that the read failed: Error; Cancelled. Nothing more
   // can be read.
   void throw_if_failed() const;
@@ -64,6 +69,7 @@ class SourceIo {
   int read_some(std::uint8_t* into, int size) noexcept;
   static std::int64_t seek(void* opaque, std::int64_t offset, int whence) noexcept;
   int read_ranges(std::span<std::uint8_t> into) noexcept;
+  void keep(std::span<const std::uint8_t> bytes);
   std::int64_t size() const noexcept;
   // In memory and in ranges.
   std::int64_t seek_within(std::int64_t offset, int whence) noexcept;
@@ -75,6 +81,9 @@ class SourceIo {
   std::shared_ptr<ByteRanges> ranges_;
 
   std::size_t position_ = 0;
+  bool is_keeping_ = false;
+  std::size_t num_kept_ = 0;
+  std::map<std::int64_t, std::vector<std::uint8_t>> kept_;  // by their places
   MatroskaCheck check_;
   std::exception_ptr failure_;
   Watch* watch_ = nullptr;
