@@ -91,12 +91,7 @@ def _as_start(value: Any) -> float:
 
 
 def finish(
-    buffer: "CPUBuffer",
-    sources: list[Source],
-    statuses: Statuses,
-    load: Callable[[list[Any]], Loaded],
-    *,
-    kind: str,
+    buffer: "CPUBuffer", sources: list[Source], statuses: Statuses, load: Callable[[list[Any]], Loaded], *, kind: str
 ) -> "CPUBuffer":
     """Fill the batch, report failures, and drop or zero the missing items.
 

@@ -260,9 +260,7 @@ def iter_tarfile(
 
 
 def load_wav(
-    data: "Buffer | NDArray[Any]",
-    time_offset_seconds: float | None = None,
-    duration_seconds: float | None = None,
+    data: "Buffer | NDArray[Any]", time_offset_seconds: float | None = None, duration_seconds: float | None = None
 ) -> "WAVArray":
     """View the samples of a WAV file in memory, without a copy where dtype and byte order allow it.
 

@@ -154,10 +154,7 @@ def traced(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
 @contextmanager
 def tracing(
-    output: int | str | os.PathLike[str],
-    buffer_size: int = 4096,
-    process_name: str | None = None,
-    enable: bool = True,
+    output: int | str | os.PathLike[str], buffer_size: int = 4096, process_name: str | None = None, enable: bool = True
 ) -> Iterator[None]:
     """Record events of all threads of this process until the end of the ``with`` block.
 

@@ -6,12 +6,7 @@ from spdl._numbers import MAX_INT, as_bool, as_int
 from spdl.io import _native
 from spdl.io._devices._cuda import CUDABuffer, CUDAConfig, as_device, on_device
 from spdl.io._errors import MediaError, OpenError
-from spdl.io._media._config import (
-    DecodeConfig,
-    DemuxConfig,
-    check_arguments,
-    native_options,
-)
+from spdl.io._media._config import DecodeConfig, DemuxConfig, check_arguments, native_options
 from spdl.io._media._convert import convert_frames
 from spdl.io._media._filters import get_video_filter_desc
 from spdl.io._source import as_native_source, open_source, rename

@@ -110,11 +110,7 @@ def save_image(
 
 @traced
 def encode_image(
-    path: str | os.PathLike[str],
-    data: Any,
-    pix_fmt: str = "rgb24",
-    *,
-    encode_config: VideoEncodeConfig | None = None,
+    path: str | os.PathLike[str], data: Any, pix_fmt: str = "rgb24", *, encode_config: VideoEncodeConfig | None = None
 ) -> None:
     """Save an array as an image file: ``save_image`` with its options as one object.
 
@@ -143,12 +139,7 @@ def encode_image(
 
 @traced
 def image_to_bytes(
-    data: Any,
-    format: str = "png",
-    pix_fmt: str = "rgb24",
-    *,
-    compression_level: int = -1,
-    qscale: int = -1,
+    data: Any, format: str = "png", pix_fmt: str = "rgb24", *, compression_level: int = -1, qscale: int = -1
 ) -> bytes:
     """Encode an array as an image in memory: the bytes that ``save_image`` would write to a file.
 

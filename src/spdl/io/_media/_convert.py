@@ -72,9 +72,7 @@ def convert_frames(frames: "Frames | FramesBatch", storage: Any = None) -> "CPUB
     is_batch = isinstance(frames, list | tuple)
     batch: Any = frames if is_batch else [frames]
     return _native.media.convert_frames(
-        list(batch),
-        is_batch=is_batch,
-        storage=None if storage is None else as_storage(storage),
+        list(batch), is_batch=is_batch, storage=None if storage is None else as_storage(storage)
     )
 
 

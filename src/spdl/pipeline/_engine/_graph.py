@@ -98,12 +98,7 @@ def add_source(graph: GraphBuilder, config: SourceConfig[Any], capacity: int) ->
     info = graph.info("src")
     wiring = graph.wire(info, "source", capacity)
     node = SourceNode(
-        engine,
-        info,
-        config.source,
-        continuous=config.continuous,
-        number=graph.num_sources,
-        num_epochs=config.epochs,
+        engine, info, config.source, continuous=config.continuous, number=graph.num_sources, num_epochs=config.epochs
     )
     graph.num_sources += 1
     if (replace := replacement_of(config.source)) is not None:
@@ -289,10 +284,7 @@ def add_gate(graph: GraphBuilder, config: Gate, tail: Channel, out: Channel) -> 
 
 
 KINDS: Final = Kinds(
-    sources={
-        SourceConfig: add_source,
-        MergeConfig: add_merge,
-    },
+    sources={SourceConfig: add_source, MergeConfig: add_merge},
     stages={
         PipeConfig: add_pipe,
         AggregateConfig: add_aggregate,

@@ -27,12 +27,7 @@ class Job(Ticket):
     """
 
     def __init__(
-        self,
-        queue: JobQueue,
-        item: Any,
-        function: Callable[[Any], Any],
-        argument: Any,
-        handle: asyncio.Future[None],
+        self, queue: JobQueue, item: Any, function: Callable[[Any], Any], argument: Any, handle: asyncio.Future[None]
     ) -> None:
         self.stage = queue
         self.value = item
