@@ -30,11 +30,7 @@ class Statuses:
     num_threads: int
 
     def __post_init__(self) -> None:
-        """Check the user's arguments; the fields have their names.
-
-        Raises:
-            TypeError, ValueError: An argument has the wrong type or value.
-        """
+        """Check the user's arguments; the fields have their names. Raises ``TypeError`` or ``ValueError``."""
         require_word("missing", self.missing, ("drop", "zero"))
         object.__setattr__(self, "strict", as_bool("strict", self.strict))
         object.__setattr__(self, "num_threads", as_int("num_threads", self.num_threads, 0, 2**16 - 1))
@@ -43,17 +39,9 @@ class Statuses:
 def as_seeds(
     seed: SupportsIndex | None, seeds: Iterable[SupportsIndex] | None, count: int, *, needed_for: str | None
 ) -> list[int] | None:
-    """One seed per source; ``None`` if there are none.
+    """One seed per source; ``None`` if there are none. Raises ``TypeError`` or ``ValueError``.
 
-    Args:
-        seed: The user's seed for the batch.
-        seeds: The user's seeds, one per source.
-        count: Number of sources.
-        needed_for: The random option that requires seeds, for the message; ``None`` if nothing is random.
-
-    Raises:
-        TypeError: A seed is not an integer.
-        ValueError: Both are given, the number of seeds is wrong, or seeds are missing although something is random.
+    ``needed_for``: the random option that requires seeds, for the message; ``None`` if nothing is random.
     """
     if seed is not None and seeds is not None:
         raise ValueError("seed and seeds exclude each other: seed is one for the batch, seeds has one per source")
@@ -67,12 +55,7 @@ def as_seeds(
 
 
 def as_starts(start: Any, count: int) -> list[float]:
-    """The start of each item in seconds: one number for all, or one per source.
-
-    Raises:
-        TypeError: A start is not a number.
-        ValueError: A start is not finite, or there are too many or too few.
-    """
+    """The start of each item in seconds: one for all, or one per source. Raises ``TypeError`` or ``ValueError``."""
     many = hasattr(type(start), "__len__") and getattr(start, "ndim", 1) > 0
     given = list(start) if many else [start] * count
     if len(given) != count:
@@ -95,15 +78,8 @@ def finish(
 ) -> "CPUBuffer":
     """Fill the batch, report failures, and drop or zero the missing items.
 
-    Args:
-        buffer: The batch, with one slot per source.
-        sources: The sources.
-        statuses: The policy for failures.
-        load: Loads the sources, as native code reads them, each into its slot.
-        kind: Name of the items, for messages.
-
-    Raises:
-        BatchLoadError: Too many items are missing.
+    ``load`` loads the sources, as native code reads them, each into its slot. Raises ``BatchLoadError`` if too many
+    items are missing.
     """
     core = _native.core
     fetched = fetch_all(as_native_sources(sources), statuses.num_threads, fetch=open_blocks)

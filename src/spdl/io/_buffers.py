@@ -133,11 +133,7 @@ def cpu_storage(size: int, pin_memory: bool = True) -> "CPUStorage":
 
 
 def as_storage(storage: Any) -> "Buffer | NDArray[Any]":
-    """The user's storage as an object with the buffer protocol. Native code checks size and layout.
-
-    Raises:
-        TypeError: It neither has the buffer protocol nor is a CPU array.
-    """
+    """The user's storage as an object with the buffer protocol. Native code checks size and layout."""
     try:
         memoryview(storage)
     except (TypeError, ValueError):  # ValueError: NumPy dtypes that the buffer protocol does not know

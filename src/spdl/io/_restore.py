@@ -23,27 +23,15 @@ def restore_buffer(
     plans: tuple[int, int, bytes] | None,
     excerpts: "tuple[Excerpt | None, ...]" = (),
 ) -> "CPUBuffer":
-    """Make a buffer in ``memory``; it is read-only if ``memory`` is.
-
-    Raises:
-        ConvertError: ``memory`` does not have exactly the size of the array.
-    """
+    """Make a buffer in ``memory``, which has exactly the size of the array; it is read-only if ``memory`` is."""
     return _native.core.restore_buffer(memory, shape, typestr, failures, origins, plans, excerpts)
 
 
 def restore_packets(data: "Buffer", *others: "Buffer") -> "AudioPackets | VideoPackets | ImagePackets":
-    """Make packets whose encoded data is in ``data`` and ``others``.
-
-    Raises:
-        MediaError: The data was not made by pickling packets.
-    """
+    """Make packets whose encoded data is in ``data`` and ``others``, or raise ``MediaError``."""
     return _native.media.deserialize(data, *others)
 
 
 def restore_frames(data: "Buffer", *others: "Buffer") -> "AudioFrames | VideoFrames | ImageFrames":
-    """Make frames whose planes are in ``data`` and ``others``.
-
-    Raises:
-        MediaError: The data was not made by pickling frames.
-    """
+    """Make frames whose planes are in ``data`` and ``others``, or raise ``MediaError``."""
     return _native.media.restore_frames(data, *others)

@@ -46,12 +46,7 @@ _READY = frozenset((str, bytes, bytearray, memoryview))
 
 
 def as_sources(name: str, sources: Any) -> list[Source]:
-    """The sources as a list.
-
-    Raises:
-        TypeError: ``sources`` is a single source: its characters or bytes are not sources.
-        ValueError: There is none.
-    """
+    """The sources as a list. Raises ``TypeError`` for a single source, and ``ValueError`` if there is none."""
     require_several(name, sources)
     found = list(sources)
     if not found:
@@ -127,12 +122,7 @@ def _as_native_text(text: str) -> str:
 
 
 def open_source(source: Source, name: str | None) -> "tuple[str | Buffer | NDArray[np.uint8], str | None]":
-    """Return the source for native code, fetched if it is in an object store, and its name for messages.
-
-    Raises:
-        TypeError: As for ``as_native_source``.
-        spdl.remote.RemoteError: The source is in an object store and cannot be read.
-    """
+    """Return the source for native code, fetched if it is in an object store, and its name for messages."""
     if is_remote(source):
         return fetch(source), str(located(source)) if name is None else name
     return as_native_source(source), named(source, name)
@@ -226,11 +216,7 @@ def located(source: Any) -> Any:
 
 
 def fetch(source: Any) -> "Buffer":
-    """Fetch the bytes of a source in an object store.
-
-    Raises:
-        spdl.remote.RemoteError: It cannot be read.
-    """
+    """Fetch the bytes of a source in an object store, or raise ``spdl.remote.RemoteError``."""
     if isinstance(source, str):
         from spdl.remote import RemoteObject
 
@@ -240,11 +226,7 @@ def fetch(source: Any) -> "Buffer":
 
 
 def open_blocks(source: Any) -> "Buffer | SupportsBlocks":
-    """Open media in an object store: return its bytes, or an object from which native code reads blocks.
-
-    Raises:
-        spdl.remote.RemoteError: It cannot be read.
-    """
+    """Open media in an object store: return its bytes, or an object from which native code reads blocks."""
     if isinstance(source, str):
         from spdl.remote import RemoteObject
 

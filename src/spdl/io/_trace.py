@@ -41,10 +41,7 @@ _tracers_lock = threading.Lock()
 class Tracer:
     """One trace file. Thread-safe; after ``close``, events are dropped.
 
-    Args:
-        file: Unbuffered file, open for writing. The caller closes it.
-        buffer_size: Largest number of bytes to buffer before writing.
-        process_name: Name of the process in the trace.
+    ``file`` is unbuffered, and the caller closes it. ``buffer_size``: bytes to buffer before writing.
     """
 
     def __init__(self, file: IO[bytes], buffer_size: int, process_name: str) -> None:

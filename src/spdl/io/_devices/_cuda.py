@@ -32,16 +32,9 @@ def get_torch() -> Any | None:
 
 
 def check_device_index(index: int, action: str, *, origin: str = "") -> Any:
-    """Return the torch module if a CUDA device with this index exists.
+    """Return the torch module if a CUDA device with this index exists. Raises ``DeviceError``, which says why not.
 
-    Args:
-        index: Index of the device.
-        action: The attempted action, for the message: ``"transfer tensors"``.
-        origin: Origin of the index, for the message.
-
-    Raises:
-        DeviceError: The device does not exist, torch is not installed, or torch is not built for CUDA; the message says
-            which.
+    ``action`` (``"transfer tensors"``) and ``origin``, that of the index, are for the message.
     """
     found = what_is_missing(index)
     if found is not None:
@@ -203,12 +196,7 @@ def check_device_config(device_config: object) -> CUDAConfig:
 
 
 def as_device(device_config: CUDAConfig | None, action: str) -> CUDAConfig | None:
-    """Check the user's ``device_config`` before loading.
-
-    Raises:
-        TypeError: The value was not made by ``cuda_config``.
-        DeviceError: The device does not exist.
-    """
+    """Check the user's ``device_config`` before loading. Raises ``TypeError`` or ``DeviceError``."""
     if device_config is None:
         return None
     check_device_index(check_device_config(device_config).device_index, action, origin=", as device_config says")

@@ -32,10 +32,7 @@ _UNSET: Any = object()
 
 
 class Staging:
-    """Page-locked memory for one batch at a time. It grows to the size of the largest batch.
-
-    Not thread-safe.
-    """
+    """Page-locked memory for one batch at a time. It grows to the size of the largest batch. Not thread-safe."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -98,16 +95,10 @@ class Moved(Generic[T]):
 
 
 class Mover:
-    """Moves batches to one device, on its own stream. Not thread-safe.
+    """Moves batches to one device, a ``torch.device`` with its index, on its own stream. Not thread-safe.
 
-    Args:
-        torch: The module.
-        device: A ``torch.device`` of type ``"cuda"``, with its index.
-        stagings: Queue of free staging memory, next one first. Several movers may share it.
-
-    Attributes:
-        device: As given.
-        stream: The stream of the copies, to which the memory of moved tensors belongs.
+    ``stagings``: queue of free staging memory, next one first; several movers may share it. The memory of moved tensors
+    belongs to ``stream``, on which they are copied.
     """
 
     def __init__(self, torch: Any, device: Any, stagings: deque[Staging]) -> None:

@@ -363,12 +363,7 @@ def _four(values: tuple[Any, ...], rest: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def _as_numbers(name: str, value: Any, count: int) -> tuple[float, ...]:
-    """Exactly ``count`` numbers, from any iterable, as a tuple.
-
-    Raises:
-        TypeError: ``value`` is not iterable, or an item is not a number.
-        ValueError: There are more or fewer numbers, or one is not finite.
-    """
+    """Exactly ``count`` finite numbers, from any iterable, as a tuple. Raises ``TypeError`` or ``ValueError``."""
     if isinstance(value, str | bytes) or not hasattr(type(value), "__iter__"):
         raise TypeError(f"{name} must be {count} numbers, got {value!r}")
     numbers = tuple(as_finite(name, number) for number in value)

@@ -187,18 +187,9 @@ def _as_plans(replay: Iterable[AppliedTransform | None], transform: ImageTransfo
 
 
 def as_memory(out: Any, storage: Any, dtype: str, shape: tuple[int, ...], num_bytes: int) -> Any:
-    """The user's output memory for native code; ``None`` if there is none.
+    """The user's output memory for native code; ``None`` if there is none. ``num_bytes``: of an element of the batch.
 
-    Args:
-        out: The user's array to fill.
-        storage: The user's memory for an array.
-        dtype: Dtype of the batch.
-        shape: Shape of the batch.
-        num_bytes: Size of an element, in bytes.
-
-    Raises:
-        ValueError: Both are given; or ``out`` has another dtype or shape, or is too small.
-        TypeError: The memory is not writable, or not contiguous.
+    Raises ``TypeError`` or ``ValueError``.
     """
     if out is None:
         return None if storage is None else as_storage(storage)
@@ -210,12 +201,7 @@ def as_memory(out: Any, storage: Any, dtype: str, shape: tuple[int, ...], num_by
 
 
 def _as_out(out: Any, dtype: str, shape: tuple[int, ...], element_size: int) -> Any:
-    """The memory of ``out``, which is an array of exactly this dtype and shape, or a byte buffer of at least that size.
-
-    Raises:
-        ValueError: ``out`` has another dtype or shape, or is too small.
-        TypeError: ``out`` is not CPU memory, not writable, or not contiguous.
-    """
+    """The memory of ``out``: an array of exactly this dtype and shape, or a byte buffer of at least that size."""
     expected = f"{dtype} of shape {shape}"
     given, given_shape = _element_and_shape(out)
     is_bytes = given == "uint8" and len(given_shape) == 1

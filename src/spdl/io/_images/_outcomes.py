@@ -23,10 +23,9 @@ _T = TypeVar("_T")
 def with_ffmpeg_on_demand(load: Callable[[object], _T | None]) -> _T:
     """Call ``load``, and load FFmpeg only if a source needs it.
 
-    Args:
-        load: Function whose argument is the loader that native code falls back to (``fallback_loader``). It is called
-            with ``None`` while FFmpeg is not loaded, and then returns ``None`` if a source needs FFmpeg. If FFmpeg
-            cannot be loaded, it is called with the reason, as text.
+    The argument of ``load`` is the loader that native code falls back to (``fallback_loader``). While FFmpeg is not
+    loaded, it is ``None``, and ``load`` returns ``None`` if a source needs FFmpeg. If FFmpeg cannot be loaded, it is
+    the reason, as text.
     """
     loaded = load(fallback_if_loaded())
     if loaded is None:
@@ -51,17 +50,9 @@ def fallback_on_demand() -> object:
 def report_failures(
     failures: Sequence[LoadFailure], num_sources: int, num_missing: int, *, most_missing: int, kind: str = "image"
 ) -> None:
-    """Log the failures, as all failures of items are logged, and raise if too many images are missing.
+    """Log the failures, as all failures of items are logged. Raises ``BatchLoadError`` if too many are missing.
 
-    Args:
-        failures: Failures of sources, and of spares, whose index is ``num_sources`` and above.
-        num_sources: Requested size of the batch.
-        num_missing: Number of missing images.
-        most_missing: Number of images that may be missing.
-        kind: Name of the items, for messages.
-
-    Raises:
-        BatchLoadError: Too many images are missing.
+    The index of a failed spare is ``num_sources`` and above. ``kind`` names the items in messages.
     """
     for failure in failures:
         if failure.index < num_sources:
@@ -96,12 +87,7 @@ def _summary(failures: Sequence[LoadFailure], num_sources: int, num_missing: int
 
 
 def as_names(names: Iterable[str | None] | None, num_sources: int) -> list[str | None] | None:
-    """Check the argument ``names``.
-
-    Raises:
-        TypeError: A name is not text, or ``names`` itself is text.
-        ValueError: The number of names differs from the number of sources.
-    """
+    """Check the argument ``names``: text or ``None`` for each source. Raises ``TypeError`` or ``ValueError``."""
     if names is None:
         return None
     if isinstance(names, str):

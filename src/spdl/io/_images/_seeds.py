@@ -51,12 +51,7 @@ def sample_seeds(seed: SupportsIndex, epoch: SupportsIndex, indices: Iterable[Su
 
 
 def as_seed(name: str, value: Any) -> int:
-    """The value as a seed for native code.
-
-    Raises:
-        TypeError: It is not an integer.
-        ValueError: It is negative, or has more than 64 bits.
-    """
+    """The value as a seed of 64 bits for native code. Raises ``TypeError`` or ``ValueError``."""
     seed = as_int(name, value)
     if not 0 <= seed < 2**64:
         raise ValueError(f"{name} must be >= 0 and < 2**64, got {seed}; sample_seeds makes such seeds from any integer")
@@ -64,12 +59,7 @@ def as_seed(name: str, value: Any) -> int:
 
 
 def seeds_of_sources(seeds: Iterable[SupportsIndex], count: int) -> list[int]:
-    """The user's seeds, one per source, for native code.
-
-    Raises:
-        TypeError: A seed is not an integer.
-        ValueError: One is out of range, or there are too many or too few.
-    """
+    """The user's seeds, one per source, for native code. Raises ``TypeError`` or ``ValueError``."""
     try:
         numbers = [operator.index(each) for each in seeds]
     except TypeError as exc:

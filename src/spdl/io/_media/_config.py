@@ -31,12 +31,7 @@ class DemuxConfig:
     timeout: float | None = None
 
     def __post_init__(self) -> None:
-        """Check the types. Native code checks the names of formats, protocols and options.
-
-        Raises:
-            TypeError: A field is of the wrong type.
-            ValueError: ``buffer_size`` is less than 1, or ``timeout`` is not a finite number of seconds above 0.
-        """
+        """Check types and ranges. Native code checks the names of formats, protocols and options."""
         if self.format is not None and not isinstance(self.format, str):
             raise TypeError(f"format must be str or None, got {type(self.format).__name__}")
         object.__setattr__(self, "format_options", as_options("format_options", self.format_options))
@@ -97,11 +92,7 @@ class DecodeConfig:
     tolerate_errors: bool = False
 
     def __post_init__(self) -> None:
-        """Check the types. Native code checks the names of decoders and options.
-
-        Raises:
-            TypeError: A field is of the wrong type.
-        """
+        """Check the types. Native code checks the names of decoders and options."""
         if self.decoder is not None and not isinstance(self.decoder, str):
             raise TypeError(f"decoder must be str or None, got {type(self.decoder).__name__}")
         object.__setattr__(self, "decoder_options", as_options("decoder_options", self.decoder_options))
@@ -315,11 +306,7 @@ def native_options(
 
 
 def as_options(name: str, options: Mapping[str, str | int | float] | None) -> dict[str, str]:
-    """Return a copy of options for FFmpeg, with every value as text.
-
-    Raises:
-        TypeError: ``options`` is not a mapping, a key is not text, or a value is neither text nor a number.
-    """
+    """Return a copy of options for FFmpeg, with every value as text. Values are text or numbers, else ``TypeError``."""
     if options is None:
         return {}
     if not isinstance(options, Mapping):

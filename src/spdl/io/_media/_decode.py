@@ -275,11 +275,7 @@ class _Wanted:
         return not self._indices or not all(0 <= index < 2**31 for index in self._indices)
 
     def positions(self, known: "PictureTimes | None") -> list[int]:
-        """The position of each frame in presentation order.
-
-        Raises:
-            IndexError, ValueError: There is no such frame.
-        """
+        """The position of each frame in presentation order. Raises ``IndexError`` or ``ValueError`` if it has none."""
         if known is None:
             return self._indices
         num_pictures = len(known)

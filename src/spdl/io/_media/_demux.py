@@ -331,11 +331,7 @@ def _as_limits(duration: float, num_packets: int) -> tuple[float | None, int | N
 
 
 def stream_of(stream: int | None) -> int | None:
-    """Check the argument ``stream`` and convert it for native code.
-
-    Raises:
-        TypeError: It is not an integer.
-    """
+    """Check the argument ``stream``, an integer, and convert it for native code."""
     if stream is None:
         return None
     return min(max(as_int("stream", stream), -1), MAX_INT)  # native code has the message for numbers out of range

@@ -12,19 +12,12 @@ _ACCEPTED = "(start, end) in seconds, each a number, Fraction, Decimal or text s
 def as_window(
     window: Any, argument: str, *, may_be_endless: bool = False, of_pictures: bool = False
 ) -> tuple[float, float] | None:
-    """Start and end as the nearest floats; ``None`` for ``None``.
+    """Start and end as the nearest floats; ``None`` for ``None``. With ``may_be_endless``, the end may be infinite.
 
-    Args:
-        window: The user's window.
-        argument: Name of the argument, for messages.
-        may_be_endless: Whether the end may be infinite.
-        of_pictures: Whether a bound of lower precision means the shortest number that it can stand for, so that it
-            selects the same tick as the float.
+    ``argument``: name of the argument, for messages. ``of_pictures``: whether a bound of lower precision means the
+    shortest number that it can stand for, so that it selects the same tick as the float.
 
-    Raises:
-        TypeError: ``window`` is not a pair, or a bound is neither a number nor text.
-        ValueError: ``window`` does not have two bounds, or one is NaN or not a number.
-        OverflowError: A bound is infinite, other than such an end.
+    Raises ``TypeError``, ``ValueError``, or ``OverflowError`` for an infinite bound.
     """
     if window is None:
         return None
@@ -39,12 +32,7 @@ def as_window(
 
 
 def bounds_of(window: Any, argument: str) -> tuple[Any, Any]:
-    """The two bounds, unconverted.
-
-    Raises:
-        TypeError: ``window`` is not a pair.
-        ValueError: ``window`` does not have two bounds.
-    """
+    """The two bounds, unconverted. Raises ``TypeError`` or ``ValueError``."""
     if isinstance(window, str | bytes | set | frozenset | dict):
         raise TypeError(f"{argument} must be {_ACCEPTED}, got {window!r}")
     try:
@@ -57,12 +45,9 @@ def bounds_of(window: Any, argument: str) -> tuple[Any, Any]:
 
 
 def as_seconds(bound: Any, argument: str) -> float:
-    """A bound as the nearest float, which may be infinite.
+    """A bound, a number or text, as the nearest float, which may be infinite.
 
-    Raises:
-        TypeError: It is neither a number nor text.
-        ValueError: It is NaN, or text that is not a number.
-        OverflowError: It is beyond the range of floats.
+    Raises ``TypeError``, ``ValueError``, or ``OverflowError`` beyond the range of floats.
     """
     is_bool = type(bound).__name__ in ("bool", "bool_")  # NumPy's, too
     try:
@@ -85,22 +70,10 @@ def as_seconds(bound: Any, argument: str) -> float:
 
 
 def nearest_tick(time: Any, argument: str, time_base: tuple[int, int]) -> int:
-    """The multiple of ``time_base`` nearest to a time in seconds; of two, the later one.
+    """The multiple of ``time_base``, a fraction of a second, nearest to a time in seconds; of two, the later one.
 
-    Floats are inexact: one that is as near to the middle of two ticks as its precision allows means the middle.
-
-    Args:
-        time: The user's time.
-        argument: Name of the argument, for messages.
-        time_base: Numerator and denominator of one tick in seconds.
-
-    Returns:
-        Ticks within 64 bits; times beyond them are cut off.
-
-    Raises:
-        TypeError: It is neither a number nor text.
-        ValueError: It is NaN, or text that is not a number.
-        OverflowError: It is beyond the range of floats.
+    Floats are inexact: one that is as near to the middle of two ticks as its precision allows means the middle. Times
+    beyond 64 bits of ticks are cut off. Raises as ``as_seconds`` does.
     """
     time = _as_written(time)
     seconds = as_seconds(time, argument)

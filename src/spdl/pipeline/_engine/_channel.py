@@ -92,10 +92,7 @@ class Channel:
         self.consumer.on_input(now)
 
     def take(self, now: float | None = None) -> Entry:
-        """Remove the oldest entry and notify the producer of the room.
-
-        Without ``now``, the clock is read if needed.
-        """
+        """Remove the oldest entry and notify the producer of the room. Without ``now``, the clock is read if needed."""
         items = self.items
         entry = items.popleft()
         if entry is MARK:

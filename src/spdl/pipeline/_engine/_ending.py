@@ -85,11 +85,8 @@ def stuck_in(ticket: Ticket, stack: str) -> Stuck:
 class Joining:
     """One join of all lanes. After a while it logs what it waits for, and for how long.
 
-    Args:
-        pipeline_id: Number of the pipeline, for messages.
-        timeout: Maximum time for all lanes together, in seconds.
-        given_up: Threads and futures abandoned by this join and by earlier ones. They are not waited for again.
-        running: Returns the calls that have not returned.
+    ``timeout`` is that of all lanes together, in seconds. ``given_up``: threads and futures abandoned by this join and
+    by earlier ones, which are not waited for again. ``running`` returns the calls that have not returned.
     """
 
     def __init__(
@@ -205,11 +202,8 @@ def abandon(engine: Endable, is_collecting: bool) -> None:
     """Stop the engine after its handle was collected, and join within the default timeout.
 
     Garbage collection may run on any thread at any moment, including the engine's own threads while they hold the
-    engine's lock, and threads that are just starting. In these cases, a new thread does the stop.
-
-    Args:
-        engine: The engine of the handle.
-        is_collecting: Whether the cycle collector collected the handle. False: its last reference was dropped.
+    engine's lock, and threads that are just starting. In these cases, a new thread does the stop. ``is_collecting``:
+    whether the cycle collector collected the handle; otherwise its last reference was dropped.
     """
     if engine.is_forked or engine.is_abandoned or engine.started == 0.0 or engine.is_over:
         return

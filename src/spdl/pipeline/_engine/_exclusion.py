@@ -59,14 +59,7 @@ class _EachItem:
 
 
 class Exclusion(_EachItem):
-    """Leaves items out of the passes: they are consumed instead of emitted (``spdl.pipeline.defs.Exclude``).
-
-    Args:
-        engine: The engine.
-        number: Number of the source.
-        excludes: Returns whether an item is left out.
-        counters: Counters of the source's node.
-    """
+    """Leaves out the items for which ``excludes`` is true: they are consumed, not emitted (``defs.Exclude``)."""
 
     __slots__ = ("counters", "excludes")
 
@@ -95,8 +88,7 @@ class Exclusion(_EachItem):
 class Keys(_EachItem):
     """Keeps the keys of pending items: the values from the source, if they are numbers or texts.
 
-    Attributes:
-        of: Key by index. Does not contain items without a key. Read under the lock.
+    ``of``: key by index, without items that have none. Read under the lock.
     """
 
     __slots__ = ("limit", "of")

@@ -247,11 +247,7 @@ class Gate:
 
 
 def with_gate(stages: Sequence[Any]) -> list[Any]:
-    """Return the same stages with a gate in front of the first aggregate; without one, behind the last stage.
-
-    Raises:
-        ValueError: The first aggregate is inside another stage.
-    """
+    """Return the same stages with a gate in front of the first aggregate; without one, behind the last stage."""
     for number, stage in enumerate(stages):
         if isinstance(stage, AggregateConfig):
             return [*stages[:number], Gate(), *stages[number:]]

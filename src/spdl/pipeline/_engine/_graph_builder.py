@@ -151,10 +151,7 @@ class GraphBuilder:
     ) -> Channel:
         """Add source and stages, but no sink: a merged pipeline has none. Returns the last channel.
 
-        Args:
-            config: Description of the pipeline.
-            last_capacity: Capacity of the last channel.
-            arrange: Returns the stages and regions to add, given those of the description.
+        ``arrange`` returns the stages and regions to add, given those of the description.
         """
         check_regions(config.pipes, may_stay_open=True)
         pipes = arrange(split_regions(config.pipes))
@@ -165,13 +162,9 @@ class GraphBuilder:
     def add_stages(
         self, stages: Sequence[Any], tail: Channel, last_capacity: int = CHANNEL_CAPACITY, block: Node | None = None
     ) -> Channel:
-        """Add stages one after the other. Returns the last channel.
+        """Add stages and regions one after the other, behind the channel ``tail``. Returns the last channel.
 
-        Args:
-            stages: Descriptions of stages, and regions.
-            tail: Channel that the first of them reads.
-            last_capacity: Capacity of the last channel.
-            block: Node that has the new nodes among its ``members``.
+        ``block``: the node that has the new nodes among its ``members``.
         """
         for number, config in enumerate(stages):
             out = Channel(last_capacity if number == len(stages) - 1 else CHANNEL_CAPACITY)

@@ -155,11 +155,7 @@ class Passes:
     # -- beginning a pass
 
     def has_next(self) -> bool:
-        """Return whether another pass follows.
-
-        Raises:
-            PipelineError: The source is an iterator, and is exhausted.
-        """
+        """Return whether another pass follows. Raises ``PipelineError`` if the source is an iterator and exhausted."""
         if self.entered is None:
             if not self.plans:
                 self.number_epochs()
@@ -246,9 +242,7 @@ class Passes:
     def open(self, state: dict[str, Any] | None, *, is_start: bool = False) -> Iterator[Any]:
         """Iterate the source, from its saved state if there is one.
 
-        Args:
-            state: The state to load.
-            is_start: Whether it is from before the first item: the state that the pass before has left.
+        ``is_start``: it is from before the first item, as the pass before has left it.
         """
         if not self.is_watched:
             return iter(self.source)

@@ -108,13 +108,9 @@ class Refill:
         self._changed.set()
 
     def await_spare(self, num_issued: int) -> bool:
-        """Wait until another spare must be issued. Not under the lock.
+        """Wait until another spare must be issued. False: the pass has all its items, or must end. Not under the lock.
 
-        Args:
-            num_issued: Number of positions of the pass that were issued, including spares.
-
-        Returns:
-            False if the pass has all its items, or must end.
+        ``num_issued``: number of positions of the pass that were issued, including spares.
         """
         while True:
             with self.engine.lock:
@@ -137,11 +133,7 @@ class Refill:
 
 
 def replacement_of(source: Any) -> Callable[[int], Any] | None:
-    """Return the method of a source that gives the item of a spare; ``None``: the source does not refill.
-
-    Raises:
-        ValueError: The source has ``refill=True`` but lacks a method that refilling needs.
-    """
+    """Return the method of a source that gives the item of a spare; ``None``: the source does not refill."""
     if getattr(source, "refill", False) is not True:
         return None
     of = type(source)

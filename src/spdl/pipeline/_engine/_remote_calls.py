@@ -93,12 +93,7 @@ class IsolatedWorker(Protocol):
     """The interface of a child process. Used by one thread, except ``kill``, which is thread-safe."""
 
     def wait_ready(self) -> None:
-        """Wait until the op is loaded in the child.
-
-        Raises:
-            WorkerDiedError: The child died first.
-            Exception: The op cannot be loaded there.
-        """
+        """Wait until the op is loaded in the child. Raises ``WorkerDiedError``, or what keeps the op from loading."""
 
     def is_alive(self) -> bool:
         """Whether the child can take another call."""

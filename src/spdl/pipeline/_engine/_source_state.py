@@ -38,15 +38,10 @@ class SourceState:
         self._residue: Residue | None = None  # what loading a state has left in the source, until the pass ends
 
     def open(self, state: dict[str, Any] | None, *, is_start: bool, is_iterator: bool) -> Iterator[Any]:
-        """Iterate the source, from its saved state if there is one.
+        """Iterate the source, which may be its own iterator, from its saved state if there is one.
 
-        Args:
-            state: The state to load.
-            is_start: Whether it is from before the first item: the state that the pass before has left.
-            is_iterator: Whether the source is its own iterator.
-
-        Raises:
-            ResumeError: The state has a part that the source or its iterators cannot load, or lacks one.
+        ``is_start``: it is from before the first item, as the pass before has left it. Raises ``ResumeError`` if it has
+        a part that the source or its iterators cannot load, or lacks one.
         """
         source = self.source
         self.is_of_source = has_state(source)

@@ -84,14 +84,10 @@ class LivedClock:
 
 
 class StallWatch:
-    """Watches one pipeline. ``look`` is called on the deadlines thread every ``interval`` seconds.
+    """Watches one pipeline, by a weak reference. ``look`` is called on the deadlines thread every ``interval`` seconds.
 
-    Args:
-        engine: The engine. Only a weak reference is kept.
-        seconds: Maximum time without progress.
-        raises: Whether a stall fails the pipeline with ``StallError``. Otherwise it is only logged, once per stall.
-        describe: Returns the report of an engine.
-        make_clock: Returns the clock that measures how long the process has run. Called at the start.
+    ``raises``: a stall fails the pipeline with ``StallError``; otherwise it is only logged, once per stall.
+    ``make_clock`` is called at the start, and returns the clock that measures how long the process has run.
     """
 
     def __init__(

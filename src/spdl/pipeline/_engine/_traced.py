@@ -39,12 +39,7 @@ Note: TypeAlias = "tuple[Node, float, float, Origin | None, str | None]"
 
 
 class Tracer:
-    """The records of an engine for one trace.
-
-    Args:
-        engine: The engine.
-        every: Only items whose position is a multiple of this are recorded; batches always are.
-    """
+    """The records of an engine for one trace: items whose position is a multiple of ``every``, and all batches."""
 
     def __init__(self, engine: Engine, every: int = 1) -> None:
         self.engine = engine
@@ -58,11 +53,7 @@ class Tracer:
     # -- not under the lock
 
     def begin(self) -> None:
-        """Start recording.
-
-        Raises:
-            PipelineStateError: The pipeline is already being traced.
-        """
+        """Start recording. Raises ``PipelineStateError`` if the pipeline is already being traced."""
         engine = self.engine
         with engine.lock:
             if engine.tracer is not None:

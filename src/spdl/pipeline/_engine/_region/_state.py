@@ -168,12 +168,10 @@ class Order(NamedTuple):
 
 
 class RegionSize:
-    """Tracks the number of workers of a region. All methods run under the engine's lock.
+    """Tracks the number of workers of a region, and changes ``workers``. All methods run under the engine's lock.
 
-    Args:
-        workers: Workers of the stage. This object changes them.
-        waits_until_ready: Whether the first workers get items only when they are ready.
-        may_change: Whether workers can be started and ended while the region runs.
+    ``waits_until_ready``: the first workers get items only when they are ready. ``may_change``: workers can be started
+    and ended while the region runs.
     """
 
     __slots__ = ("may_change", "num_missing", "waits_until_ready", "workers")
@@ -248,11 +246,7 @@ class RegionSize:
 
 
 class RegionLimits:
-    """Checks the failure limits of a region. All methods run under the engine's lock.
-
-    Args:
-        node: Stage of the region.
-    """
+    """Checks the failure limits of a region. All methods run under the engine's lock."""
 
     __slots__ = ("budget", "may_all_fail", "node", "num_failures_seen", "seen", "stages")
 

@@ -145,9 +145,7 @@ class RegionWorkers(Protocol):
     def replace(self, worker: int, done: Sequence[int]) -> None:
         """Start a new process for a worker that died.
 
-        Args:
-            worker: Its index.
-            done: Indices of workers that get no more items. They may be ended, to make room for the new one.
+        ``done``: workers that get no more items. They may be ended, to make room for the new one.
         """
 
     def add(self) -> None:

@@ -152,10 +152,7 @@ class CallStage(FallibleNode):
             self.settle_error(ticket, exc)
 
     async def run_async(self, ticket: Ticket) -> None:
-        """Await the op.
-
-        Runs on the loop, never under the lock. Raises only the cancellation of an unfinished call.
-        """
+        """Await the op. Runs on the loop, never under the lock. Raises only the cancellation of an unfinished call."""
         try:
             ticket.result = await begin(self.op, ticket.value)
         except asyncio.CancelledError as exc:
