@@ -34,7 +34,8 @@ def use():
     for i in range(2000, len(video), 50):
         video[i] ^= 0x55
     config = spdl.io.decode_config(decoder_options={{"threads": "4"}})
-    packets = spdl.io.demux_video(video)
+    lenient = spdl.io.demux_config(tolerate_errors=True)
+    packets = spdl.io.demux_video(video, demux_config=lenient)
     try:
         spdl.io.decode_packets(packets, decode_config=config)
     except spdl.io.MediaError:

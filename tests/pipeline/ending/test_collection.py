@@ -112,7 +112,7 @@ kinds = dict(
     both=lambda self, builder: builder.pipe(self.load_async).pipe(self.load),
     generator=lambda self, builder: builder.pipe(self.load_some),
     executor=lambda self, builder: builder.pipe(self.load, executor=self.executor),
-    timeout=lambda self, builder: builder.pipe(self.load, timeout=60),
+    timeout=lambda self, builder: builder.pipe(self.load, call_timeout=60),
     aggregate=lambda self, builder: builder.aggregate(self.pairs),
     router=lambda self, builder: builder.path_variants(self.route, [[Pipe(self.load)], [Pipe(str)]]),
 )
@@ -164,7 +164,7 @@ gate = threading.Event()
 
 class Loader:
     def __init__(self):
-        builder = PipelineBuilder().add_source(range(100)).pipe(self.load, timeout=60)
+        builder = PipelineBuilder().add_source(range(100)).pipe(self.load, call_timeout=60)
         self.pipeline = builder.add_sink().build(num_threads=1)
 
     def load(self, item):

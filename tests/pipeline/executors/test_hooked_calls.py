@@ -94,8 +94,8 @@ def test_hooks_see_generators_that_run_elsewhere(places: dict[str, dict[str, Any
 @pytest.mark.parametrize("place", PLACES)
 def test_calls_that_run_elsewhere_between_hooks_keep_their_time(places: dict[str, dict[str, Any]], place: str) -> None:
     """A timeout that is not reached changes nothing."""
-    assert hooked_run(add_ten, range(4), timeout=60, **places[place])[0] == [10, 11, 12, 13]
-    assert hooked_run(ten_and_twenty, range(2), timeout=60, **places[place])[0] == [10, 20, 11, 21]
+    assert hooked_run(add_ten, range(4), call_timeout=60, **places[place])[0] == [10, 11, 12, 13]
+    assert hooked_run(ten_and_twenty, range(2), call_timeout=60, **places[place])[0] == [10, 20, 11, 21]
 
 
 @pytest.mark.parametrize("place", ["worker threads", "executor", "isolated child"])

@@ -118,7 +118,7 @@ def test_what_is_no_ordinary_exception_costs_its_item_at_most(error: BaseExcepti
 
 def test_a_call_in_time_is_left_alone() -> None:
     """However many there are."""
-    assert run(isolated(ops.same, range(50), timeout=TIMEOUT)) == list(range(50))
+    assert run(isolated(ops.same, range(50), call_timeout=TIMEOUT)) == list(range(50))
 
 
 # -- where it works, and where it does not

@@ -30,7 +30,7 @@ def test_hook_sees_a_death_as_the_exception_of_the_op(order: str) -> None:
 
 def test_hook_sees_a_timeout_and_an_exception() -> None:
     """Each as what the item fails with."""
-    _, _, seen = _run(ops.spin_on_three, [3], timeout=0.3)
+    _, _, seen = _run(ops.spin_on_three, [3], call_timeout=0.3)
     assert seen == [StageTimeoutError]
     _, _, seen = _run(ops.raise_on_three, [3])
     assert seen == [RemoteOpError]

@@ -66,7 +66,7 @@ def test_threads_make_no_difference(expected: list[Any], num_threads: int, outpu
     """Any number of threads in any order gives every item the same numbers."""
     options: dict[str, Any] = {"concurrency": num_threads, "output_order": output_order}
     assert sorted(outputs(built(**options), num_threads=num_threads)) == expected
-    assert sorted(outputs(built(timeout=TIMEOUT, **options), num_threads=num_threads)) == expected
+    assert sorted(outputs(built(call_timeout=TIMEOUT, **options), num_threads=num_threads)) == expected
 
 
 def test_executors_make_no_difference(expected: list[Any], workers: ProcessPoolExecutor) -> None:
@@ -88,7 +88,7 @@ def test_async_ops_get_the_same(expected: list[Any]) -> None:
     for order in ("completion", "input"):
         options: dict[str, Any] = {"rng": "draw", "concurrency": 3, "output_order": order}
         assert sorted(outputs(built(op=adraw, **options))) == expected
-    assert sorted(outputs(built(op=adraw, rng="draw", timeout=TIMEOUT))) == expected
+    assert sorted(outputs(built(op=adraw, rng="draw", call_timeout=TIMEOUT))) == expected
 
 
 def _region(workers: ExecutorConfig = _TWO) -> Any:
@@ -122,7 +122,7 @@ def test_generators_get_the_same_wherever_they_run(workers: ProcessPoolExecutor)
     plain = sorted(outputs(built(op=draw_twice)))
     assert len(set(plain)) == 2 * SIZE
     assert sorted(outputs(built(op=draw_twice, concurrency=4, output_order="input"))) == plain
-    assert sorted(outputs(built(op=draw_twice, concurrency=4, timeout=TIMEOUT))) == plain
+    assert sorted(outputs(built(op=draw_twice, concurrency=4, call_timeout=TIMEOUT))) == plain
     assert sorted(outputs(built(op=adraw_twice, rng="draw_twice", concurrency=4))) == plain
     assert sorted(outputs(built(op=draw_twice, executor=workers))) == plain
     assert sorted(outputs(built(op=draw_twice, isolate=True))) == plain
