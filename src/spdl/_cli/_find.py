@@ -23,15 +23,10 @@ KNOWN = frozenset({".svg", ".psd", ".dng", ".cr2", ".nef", ".arw"})
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The images found under some paths.
+    """The images found under some paths."""
 
-    Attributes:
-        images: Images to load, in the order of the given paths, sorted by name within a folder.
-        unsupported: Number of images of unsupported formats, by suffix.
-    """
-
-    images: tuple[str, ...]
-    unsupported: dict[str, int]
+    images: tuple[str, ...]  #: in the order of the given paths, sorted by name within a folder
+    unsupported: dict[str, int]  #: number of images of unsupported formats, by suffix
 
 
 def find_images(paths: Iterable[Path | str]) -> Found:
@@ -109,11 +104,7 @@ def _find_remote(url: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def _is_object(store: RemoteStore, path: str) -> bool:
-    """Whether there is an object with this name.
-
-    Raises:
-        RemoteNotFoundError: There is not, and the name is no pattern.
-    """
+    """Whether there is an object with this name. Raises ``RemoteNotFoundError`` unless the name is a pattern."""
     try:
         store.head(path)
     except RemoteNotFoundError:

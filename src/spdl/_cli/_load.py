@@ -22,15 +22,11 @@ from spdl.pipeline.defs import Aggregator
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The counts of a loaded batch; the pixels themselves are discarded.
-
-    Attributes:
-        failures: Path and message of each image that could not be loaded.
-    """
+    """The counts of a loaded batch; the pixels themselves are discarded."""
 
     num_images: int
     num_bytes: int
-    failures: tuple[tuple[str, str], ...] = ()
+    failures: tuple[tuple[str, str], ...] = ()  #: path and message of each image that could not be loaded
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,20 +59,13 @@ examples:
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """Options of one run of ``spdl load``.
+    """Options of one run of ``spdl load``. Sizes are in pixels."""
 
-    Attributes:
-        paths: Files and folders, as given; URLs of object stores and web servers are ``str``.
-        width: Width of each image in the batch, in pixels.
-        height: Height of each image in the batch, in pixels.
-        threads: Number of worker threads; ``None``: one per usable CPU.
-    """
-
-    paths: tuple[Path | str, ...]
+    paths: tuple[Path | str, ...]  #: as given; URLs of object stores and web servers are ``str``
     batch_size: int = 32
     width: int = 224
     height: int = 224
-    threads: int | None = None
+    threads: int | None = None  #: ``None``: one per usable CPU
     epochs: int = 1
     pix_fmt: str = "rgb24"
     json: bool = False

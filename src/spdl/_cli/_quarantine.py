@@ -39,11 +39,7 @@ def add_parser(commands: Any) -> None:
 
 
 def quarantine(arguments: argparse.Namespace) -> int:
-    """Run the command. Returns its exit code.
-
-    Raises:
-        CommandError: The file cannot be read, or the function cannot be found.
-    """
+    """Run the command. Returns its exit code."""
     lines = _read(arguments.file)
     if arguments.action == "show":
         return _show(arguments.file, lines)

@@ -49,11 +49,7 @@ class Counts:
 class Progress:
     """Shows the progress of a run. Made and used by one thread.
 
-    Args:
-        stream: Output stream; ``None`` shows nothing.
-        total: Number of images to load, in all epochs.
-        clock: Monotonic clock, in seconds.
-        width: Function that returns the number of terminal columns; called at each update.
+    ``total`` is of all epochs. Without a ``stream``, nothing is shown. ``width`` is called at each update.
     """
 
     def __init__(
@@ -126,18 +122,14 @@ class FailedFile:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a run, complete or not: options, counts, failures and statistics.
-
-    Attributes:
-        elapsed: Time from the start of the pipeline to its last batch, in seconds.
-    """
+    """The outcome of a run, complete or not: options, counts, failures and statistics."""
 
     options: LoadOptions
     found: Found
     code: ExitCode
     counts: Counts
     failed: tuple[FailedFile, ...]
-    elapsed: float
+    elapsed: float  #: s, from the start of the pipeline to its last batch
     stats: PipelineStats
 
     @property

@@ -27,11 +27,7 @@ from .defs import (
 
 
 def check_exact(config: PipelineConfig[Any], resumable: object) -> list[str]:
-    """Return why the pipeline cannot be resumed exactly, if ``resumable`` is ``"best-effort"``.
-
-    Raises:
-        ValueError: ``resumable`` is True and the pipeline cannot be resumed exactly.
-    """
+    """Return why the pipeline cannot be resumed exactly. Raises ``ValueError`` with that if ``resumable`` is True."""
     obstacles: list[str] = []  # each names a stage and what to do
     if resumable:
         config._fold(partial(_look_at_pipeline, obstacles))

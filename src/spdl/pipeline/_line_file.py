@@ -50,11 +50,7 @@ class LineFile:
         os.close(self._open())
 
     def append(self, line: bytes) -> None:
-        """Write a line, which ends with ``\\n``.
-
-        Raises:
-            OSError: The line could not be written, or only a part of it.
-        """
+        """Write a line, which ends with ``\\n``. Raises ``OSError``: it was not written, or only a part of it."""
         with self._guard:
             pid = os.getpid()
             if self._fd is not None and self._pid != pid:

@@ -56,12 +56,7 @@ _WIDTH = 97  # of a heading: with its indentation, the width of the table
 
 
 class BlockReport:
-    """The reports of the default hook and queue.
-
-    Args:
-        interval: Seconds between reports; not positive: only at the end.
-        read: Returns the statistics so far.
-    """
+    """The reports of the default hook and queue, every ``interval`` seconds; not positive: only at the end."""
 
     def __init__(self, interval: float, read: Callable[[], PipelineStats]) -> None:
         self._interval = interval

@@ -77,11 +77,7 @@ class _Segment(NamedTuple):
 
 
 def _split(config: PipelineConfig[Any]) -> list[_Segment]:
-    """Return the segments of a pipeline.
-
-    Raises:
-        ResumeError: The pipeline cannot be replayed.
-    """
+    """Return the segments of a pipeline. Raises ``ResumeError``: the pipeline cannot be replayed."""
     for each in config._walk():
         _check(each, each is not config)
     segments = [_Segment(None, [])]

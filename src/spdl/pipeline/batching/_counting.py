@@ -109,25 +109,17 @@ class OpenBatch:
 
 
 class CountingAggregator(Aggregator[T, U]):
-    """An aggregator that counts the batches it has emitted. The counters can be read at any time, from any thread.
-
-    Attributes:
-        num_batches: Number of batches emitted.
-        num_items: Number of items in them.
-        num_tokens: Sum of their costs or lengths.
-        num_padding: Padding added to the longest item of each batch or to the length of the row.
-        num_dropped: Number of items dropped on purpose.
-    """
+    """An aggregator that counts the batches it has emitted. The counters can be read at any time, from any thread."""
 
     is_exact = True
     _num_given = 0  # items accumulated so far; a subclass numbers its items with it
 
     def __init__(self) -> None:
-        self.num_batches = 0
-        self.num_items = 0
-        self.num_tokens: float = 0
-        self.num_padding: float = 0
-        self.num_dropped = 0
+        self.num_batches = 0  #: emitted
+        self.num_items = 0  #: in them
+        self.num_tokens: float = 0  #: sum of their costs or lengths
+        self.num_padding: float = 0  #: added to the longest item of each batch, or to the length of the row
+        self.num_dropped = 0  #: items dropped on purpose
 
     @property
     def fill_rate(self) -> float:
