@@ -28,7 +28,11 @@ def restore_buffer(
 
 
 def restore_packets(data: "Buffer", *others: "Buffer") -> "AudioPackets | VideoPackets | ImagePackets":
-    """Make packets whose encoded data is in ``data`` and ``others``, or raise ``MediaError``."""
+    """Make packets whose encoded data is in ``data`` and ``others``.
+
+    Raises:
+        MediaError: The data was not made by pickling packets.
+    """
     return _native.media.deserialize(data, *others)
 
 

@@ -7,14 +7,7 @@ from spdl._names import renamed
 from spdl.io import _native
 from spdl.io._images._load_transformed import as_memory
 from spdl.io._media._config import DecodeConfig, DemuxConfig, check_arguments, native_options
-from spdl.io._media._sound import (
-    SOUND_DTYPES,
-    as_num_channels,
-    as_num_samples,
-    as_sample_rate,
-    as_sound_dtype,
-    is_stream_clock,
-)
+from spdl.io._media._sound import SOUND_DTYPES, as_count, as_sound_dtype, is_stream_clock
 from spdl.io._source import as_sources
 from spdl.io._trace import traced
 from spdl.io._types import Source
@@ -107,8 +100,8 @@ def load_audio_batch(
     sources = as_sources("srcs", srcs)
     count = len(sources)
     element = as_sound_dtype(dtype)
-    shape = (count, as_num_channels(num_channels), as_num_samples(num_samples))
-    rate = as_sample_rate(sample_rate)
+    shape = (count, as_count("num_channels", num_channels), as_count("num_samples", num_samples))
+    rate = as_count("sample_rate", sample_rate)
     is_random = isinstance(start, str)
     if is_random and start != "random":
         raise ValueError(f"start must be 'random' or a number of seconds, got {start!r}")

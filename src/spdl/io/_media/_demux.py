@@ -218,13 +218,13 @@ class Demuxer:
         limits = _as_limits(duration, num_packets)
         index = 0 if indices is None else int_or_none(indices)
         if index is not None:
-            return _SingleStream(self._native, {index}, limits, index)
+            return _Chunks(self._native, {index}, limits, index)
         if isinstance(indices, str | bytes) or not isinstance(indices, Sequence | Set):
             raise TypeError(f"indices must be int, a sequence or set of them or None, got {type(indices).__name__}")
         chosen = {as_int("indices", each) for each in indices}
         if not chosen:
             raise ValueError("indices must have at least one index, got none")
-        return _SeveralStreams(self._native, chosen, limits)
+        return _Chunks(self._native, chosen, limits)
 
     @property
     def info(self) -> MediaInfo:
@@ -276,45 +276,27 @@ class Demuxer:
         return cast("ImageCodec", self._native.codec("image"))
 
 
-class _ChunkIterator:
-    """State of an iteration over the chunks of a demuxer."""
+class _Chunks:
+    """An iterator over the chunks of a demuxer: the packets of one stream or, without ``index``, of several."""
 
-    def __init__(self, native: Any, streams: set[int], limits: tuple[float | None, int | None]) -> None:
+    def __init__(
+        self, native: Any, streams: set[int], limits: tuple[float | None, int | None], index: int | None = None
+    ) -> None:
         self._native = native
         self._reading = native.start_reading(streams)
         self._duration, self._num_packets = limits
-
-    def _next(self) -> "dict[int, AudioPackets | VideoPackets]":
-        # Native code is also called after the last chunk, so that a closed demuxer raises.
-        with Event("Demuxer.streaming_demux"):
-            chunk = self._native.read_some(self._reading, duration=self._duration, num_packets=self._num_packets)
-        if not chunk:
-            raise StopIteration
-        return cast("dict[int, AudioPackets | VideoPackets]", chunk)
-
-
-class _SingleStream(_ChunkIterator):
-    """Packets of one stream."""
-
-    def __init__(self, native: Any, streams: set[int], limits: tuple[float | None, int | None], index: int) -> None:
-        super().__init__(native, streams, limits)
         self._index = index
 
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> "AudioPackets | VideoPackets":
-        return self._next()[self._index]
-
-
-class _SeveralStreams(_ChunkIterator):
-    """Packets of several streams, by index."""
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> "dict[int, AudioPackets | VideoPackets]":
-        return self._next()
+    def __next__(self) -> Any:
+        # Native code is also called after the last chunk, so that a closed demuxer raises.
+        with Event("Demuxer.streaming_demux"):
+            chunk = self._native.read_some(self._reading, duration=self._duration, num_packets=self._num_packets)
+        if not chunk:
+            raise StopIteration
+        return chunk if self._index is None else chunk[self._index]
 
 
 def _as_limits(duration: float, num_packets: int) -> tuple[float | None, int | None]:

@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 #: Dtype of audio -> bytes per element.
 SOUND_DTYPES = {"float32": 4, "float64": 8, "int16": 2, "int32": 4}
 
-# Maximum sample rate, below what libswresample can resample; and the number of channels it can mix (SWR_CH_MAX).
-_MAX_SAMPLE_RATE = 1_000_000
-_MAX_CHANNELS = 64
-_MAX_SAMPLES = 2**48
+# The sample rate is below what libswresample can resample; 64 is the number of channels it can mix (SWR_CH_MAX).
+_LARGEST = {"sample_rate": 1_000_000, "num_channels": 64, "num_samples": 2**48}
 
 
 def load_sound(
@@ -38,9 +36,9 @@ def load_sound(
 ) -> "CPUBuffer":
     """``load_audio`` without a filter description; documented there."""
     numbers: dict[str, Any] = {
-        "num_samples": None if num_samples is None else as_num_samples(num_samples),
-        "sample_rate": 0 if sample_rate is None else as_sample_rate(sample_rate),
-        "num_channels": 0 if num_channels is None else as_num_channels(num_channels),
+        "num_samples": None if num_samples is None else as_count("num_samples", num_samples),
+        "sample_rate": 0 if sample_rate is None else as_count("sample_rate", sample_rate),
+        "num_channels": 0 if num_channels is None else as_count("num_channels", num_channels),
     }
     element = "float32" if dtype is None else as_sound_dtype(dtype)
     index = stream_of(stream)
@@ -66,19 +64,9 @@ def is_stream_clock(origin: Any) -> bool:
     return origin == "stream"
 
 
-def as_sample_rate(value: Any) -> int:
-    """Check the argument ``sample_rate``; raises ``TypeError`` or ``ValueError``."""
-    return as_int("sample_rate", value, 1, _MAX_SAMPLE_RATE)
-
-
-def as_num_channels(value: Any) -> int:
-    """Check the argument ``num_channels``; raises ``TypeError`` or ``ValueError``."""
-    return as_int("num_channels", value, 1, _MAX_CHANNELS)
-
-
-def as_num_samples(value: Any) -> int:
-    """Check the argument ``num_samples``; raises ``TypeError`` or ``ValueError``."""
-    return as_int("num_samples", value, 1, _MAX_SAMPLES)
+def as_count(name: str, value: Any) -> int:
+    """Check the argument ``sample_rate``, ``num_channels`` or ``num_samples``. Raises ``TypeError``, ``ValueError``."""
+    return as_int(name, value, 1, _LARGEST[name])
 
 
 def as_sound_dtype(value: Any) -> str:

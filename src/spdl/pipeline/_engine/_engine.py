@@ -103,12 +103,9 @@ class Engine(Core):
     # -- reading
 
     def read(self, timeout: float | None) -> Any:
-        """Return the next item, ``EPOCH`` or ``END``, which counts as consumed.
+        """Return the next item, ``EPOCH`` or ``END``, which counts as consumed. Raises ``TimeoutError``.
 
         Thread-safe: each item goes to one reader, the end of the stream to all.
-
-        Raises:
-            TimeoutError: No item arrived in time.
         """
         channel = self.sink.inbox
         items = channel.items
@@ -127,11 +124,7 @@ class Engine(Core):
         return self._wait_for_next(timeout, self._committed)
 
     def take(self, timeout: float | None) -> Entry | _Nothing:
-        """``read`` for those who pass items on: the result counts as consumed after ``commit`` only.
-
-        Returns:
-            The item with its origin, ``EPOCH`` or ``END``.
-        """
+        """``read`` for those who pass items on, with their origins: they count as consumed after ``commit`` only."""
         with self.lock:
             found = self._next()
         return found if found is not None else self._wait_for_next(timeout, _uncommitted)

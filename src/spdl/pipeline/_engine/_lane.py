@@ -164,8 +164,5 @@ class AsyncLane(CallLane):
         raise NotImplementedError
 
     def run_in_background(self, name: str, make: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Not under the lock: run a coroutine beside the pipeline, which is cancelled when all nodes have ended.
-
-        Called before the start.
-        """
+        """Before the start, not under the lock: run a coroutine that is cancelled when all nodes have ended."""
         raise NotImplementedError

@@ -101,10 +101,8 @@ class IsolatedWorker(Protocol):
     def call(self, value: Any, timeout: float | None) -> IsolatedReply:
         """Run the op on an item.
 
-        Raises:
-            WorkerDiedError: The child died during the call or was killed.
-            WorkerTimeoutError: The call took longer than ``timeout`` seconds; the child was killed.
-            Exception: Pickling the item or unpickling the result failed. The child is still usable.
+        Raises ``WorkerDiedError``; ``WorkerTimeoutError`` if the child was killed after ``timeout`` seconds; or what
+        pickling the item or unpickling the result raises: then the child is still usable.
         """
 
     def call_again(self, timeout: float | None) -> IsolatedReply:

@@ -164,11 +164,7 @@ class RegionWorkers(Protocol):
         """
 
     def stop(self, timeout: float) -> Sequence[int]:
-        """Stop all workers and wait for their calls to return. Idempotent.
-
-        Returns:
-            Indices of the workers that had to be killed after ``timeout`` s.
-        """
+        """Stop all workers and wait for their calls to return. Idempotent. Returns those killed after ``timeout`` s."""
 
     def kill(self) -> None:
         """Kill all workers now, so that a ``stop`` in another thread need not wait for calls."""

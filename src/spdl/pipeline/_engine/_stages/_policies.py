@@ -101,13 +101,10 @@ def with_policies(
 ) -> Op:
     """Return ``op`` with retries and, if it is async, its timeout.
 
-    Args:
-        op: The op.
-        kind: Kind of the op: ``"sync"``, ``"generator"``, ``"async"`` or ``"async_generator"``.
-        stage: Name of the stage.
-        retry: Retries before the first output of a call: emitted outputs cannot be revoked.
-        timeout: Time limit of an async call, or of each of its steps. It is cancelled when it is late.
-        wait: Waits between the attempts of a sync op. If it returns true, the last exception is the outcome.
+    ``kind``: ``"sync"``, ``"generator"``, ``"async"`` or ``"async_generator"``. ``retry``: before the first output of a
+    call, because emitted outputs cannot be revoked. ``timeout``: of an async call, or of each of its steps; it is
+    cancelled when it is late. ``wait``: waits between the attempts of a sync op; if it returns true, the last exception
+    is the outcome.
     """
     is_async, has_steps = kind.startswith("async"), kind.endswith("generator")
     if retry is None and (timeout is None or not is_async):
