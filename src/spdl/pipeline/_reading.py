@@ -83,6 +83,14 @@ class Readable(Generic[T]):
             return self._failure()
         return EOFError(f"pipeline {self._engine.pipeline_id} has no more items")
 
+    def _end_iteration(self, ending: BaseException, what: object, is_late: bool) -> None:
+        """Note that an iterator has come to an end. Raises what a failed and a late one have to raise."""
+        if not isinstance(ending, EOFError):
+            raise ending
+        if is_late:
+            raise self._over_error()
+        self._was_iterated = self._was_iterated or what is END
+
     def _over_error(self) -> PipelineStateError:
         """Return the error of iterating once more."""
         return PipelineStateError(
@@ -136,13 +144,8 @@ class PipelineIterator(Iterator[T]):
             raise StopIteration
         value = self._read(self._timeout)
         if value is END or value is EPOCH:
-            ending = pipeline._end_error(value)
-            if not isinstance(ending, EOFError):
-                raise ending
-            if self._is_late:
-                raise pipeline._over_error()
+            pipeline._end_iteration(pipeline._end_error(value), value, self._is_late)
             self._is_exhausted = True
-            pipeline._was_iterated = pipeline._was_iterated or value is END
             raise StopIteration
         return value  # type: ignore[no-any-return]
 
@@ -197,12 +200,8 @@ class PipelineAsyncIterator(AsyncIterator[T]):
             raise StopAsyncIteration
         if value is END:
             ending = await loop.run_in_executor(None, pipeline._end_error, value)  # joins threads
-            if not isinstance(ending, EOFError):
-                raise ending
-            if self._is_late:
-                raise pipeline._over_error()
+            pipeline._end_iteration(ending, value, self._is_late)
             self._is_exhausted = True
-            pipeline._was_iterated = pipeline._was_iterated or value is END
             raise StopAsyncIteration
         return value  # type: ignore[no-any-return]
 

@@ -42,9 +42,7 @@ def _region(engine: Engine, stage: StageInfo | str | None) -> RegionStage:
     regions = [node for node in engine.nodes if isinstance(node, RegionStage)]
     names = ", ".join(repr(node.info.stage_name) for node in regions)
     has = f"its regions are {names}" if regions else "PipelineBuilder.to makes one"
-    found = regions
-    if stage is not None:
-        found = [node for node in regions if stage in (node.info, node.info.stage_name)]
+    found = [node for node in regions if stage in (None, node.info, node.info.stage_name)]
     if not found:
         asked = "" if stage is None else f" {str(stage)!r}"
         raise ValueError(f"pipeline {engine.pipeline_id} has no region{asked}; {has}")
