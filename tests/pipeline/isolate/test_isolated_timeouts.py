@@ -37,7 +37,10 @@ def test_start_of_a_process_does_not_count(tmp_path: Path) -> None:
 def test_each_attempt_has_its_time(tmp_path: Path) -> None:
     """A retry that covers the timeout starts anew in another process."""
     outputs, stats = run(
-        ops.FailsUntil(tmp_path, 1, "hang"), range(2), call_timeout=SECONDS, retry=Retry(2, on=StageTimeoutError, delay=0)
+        ops.FailsUntil(tmp_path, 1, "hang"),
+        range(2),
+        call_timeout=SECONDS,
+        retry=Retry(2, on=StageTimeoutError, delay=0),
     )
     assert outputs == [(0, 2), (1, 2)]
     assert stats.num_failures == 0
