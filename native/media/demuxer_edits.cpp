@@ -10,18 +10,9 @@
 namespace spdl {
 namespace {
 
-// Whether libav has left out pictures.
-bool is_trimmed(AVStream& stream) noexcept {
-  const int count = avformat_index_get_entries_count(&stream);
-  if (stream.nb_frames > 0 && count != stream.nb_frames) {
-    return true;
-  }
-  for (int i = 0; i < count; ++i) {
-    if ((avformat_index_get_entry(&stream, i)->flags & AVINDEX_DISCARD_FRAME) != 0) {
-      return true;
-    }
-  }
-  return false;
+// Whether libav has left out packets. Those that it marks to be dropped are decoded, so that what follows is right.
+bool lacks_packets(AVStream& stream) noexcept {
+  return stream.nb_frames > 0 && avformat_index_get_entries_count(&stream) != stream.nb_frames;
 }
 
 }  // namespace
@@ -54,7 +45,7 @@ Demuxer* Demuxer::edited(int index) {
   const std::optional<Mp4Track> track = read_mp4_track(input_, stream(index));
   // libav presents one part right, but for pictures that recover bit by bit and begin before it.
   const bool may_recover = track && track->edit && track->edit->media_time > 0 &&
-                           of.codecpar->codec_id == AV_CODEC_ID_H264 && !track->is_fragmented && is_trimmed(stream(index));
+                           of.codecpar->codec_id == AV_CODEC_ID_H264 && !track->is_fragmented && lacks_packets(stream(index));
   if (track && (track->has_more_edits || may_recover || track->has_other_speed())) {
     std::optional<EditList> edits = EditList::of(*track);
     if (!edits) {
