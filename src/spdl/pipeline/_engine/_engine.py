@@ -281,10 +281,7 @@ class Engine(Core):
         return self._is_forgotten
 
     def join(self, timeout: float) -> list[Stuck]:
-        """Join all lanes, waiting at most ``timeout`` s for calls and one second for sources.
-
-        Returns the calls that are still running.
-        """
+        """Join all lanes, at most ``timeout`` s for calls and 1 s for sources. Returns the calls that still run."""
         try:
             stuck = self._join_lanes(timeout)
         except BaseException:  # Ctrl-C: do not wait again

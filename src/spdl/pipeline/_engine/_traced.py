@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 #: Maximum number of records that wait to be written. If there are more, records are dropped and counted.
 _MOST_NOTES: Final = 50_000
-
-
 #: Steps of a source that are shorter than this, in seconds, are not recorded: they would be a third of most traces and
 #: have no information.
 _SHORT_STEP: Final = 10e-6
