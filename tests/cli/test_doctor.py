@@ -13,6 +13,7 @@ import pytest
 
 import spdl
 from spdl._cli import _doctor, main
+from spdl._cpus import CpuQuota
 from spdl.io import _native
 from spdl.io.utils import get_ffmpeg_versions
 from tests.support.child import Ended, run_child
@@ -207,3 +208,9 @@ def test_unknown_option_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> 
     """As for every command."""
     assert main(["doctor", "--frobnicate"]) == 2
     assert "usage: spdl" in capsys.readouterr().err
+
+
+def test_a_quota_of_the_container_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CPUs are counted as pipelines count them, for the report and for the threads of ``spdl load``."""
+    monkeypatch.setattr("spdl._cpus.read_quota", lambda: CpuQuota(1.0))
+    assert _doctor.examine()["system"]["num_usable_cpus"] == 1

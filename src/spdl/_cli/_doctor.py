@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import spdl
 from spdl._cli._options import ExitCode
+from spdl._cpus import usable_cpus
 
 if TYPE_CHECKING:
     from spdl._cli._options import SubParsers
@@ -116,8 +117,7 @@ def _python() -> dict[str, Any]:
 
 
 def _system() -> dict[str, Any]:
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return {"platform": platform.platform(), "num_cpus": os.cpu_count(), "num_usable_cpus": usable}
+    return {"platform": platform.platform(), "num_cpus": os.cpu_count(), "num_usable_cpus": usable_cpus()}
 
 
 def _native_parts() -> dict[str, Any]:

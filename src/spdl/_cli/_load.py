@@ -4,7 +4,6 @@ source (paths, epoch by epoch) -> aggregate (lists of paths) -> pipe (one native
 """
 
 import logging
-import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,6 +15,7 @@ from spdl._addresses import redacted
 from spdl._cli._find import Found, find_images
 from spdl._cli._options import CommandError, ExitCode, LoadOptions
 from spdl._cli._report import Counts, FailedFile, Outcome, Progress, as_json, as_text, one_line
+from spdl._cpus import usable_cpus
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
 from spdl.pipeline.defs import Aggregator
 
@@ -141,7 +141,7 @@ def _read(
 
 def _build(options: LoadOptions, images: Sequence[str]) -> Pipeline[Batch]:
     # Loading is CPU-bound, so additional threads beyond the number of CPUs would only wait.
-    threads = options.threads or _usable_cpus()
+    threads = options.threads or usable_cpus()
     load_batch = LoadBatch(options.width, options.height, options.pix_fmt)
     return (
         PipelineBuilder()
@@ -167,12 +167,6 @@ def _describe(failure: PipelineFailure) -> str:
     """Describe why the stages failed, by the cause that exceeded a limit rather than by the limit."""
     causes = [error.__cause__ or error for error in failure.exceptions]
     return "the pipeline failed: " + "; ".join(f"{type(cause).__name__}: {one_line(cause)}" for cause in causes)
-
-
-def _usable_cpus() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @contextmanager
