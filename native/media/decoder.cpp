@@ -280,6 +280,11 @@ bool RawDecoder::send(const AVPacket* packet) {
     return true;
   }
   context_->err_recognition = recognition_;
+  if (packet != nullptr && flac_ &&
+      ((packet->flags & AV_PKT_FLAG_DISCARD) != 0 ||
+       av_packet_get_side_data(packet, AV_PKT_DATA_SKIP_SAMPLES, nullptr) != nullptr)) {
+    flac_.reset();  // libav's decoder leaves out what the container says, of this packet and of those behind it
+  }
   if (packet != nullptr && flac_ && (ready_ = flac_->decode(*packet)) != nullptr) {
     return true;
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "media/flac_window.h"
@@ -65,11 +66,29 @@ void Demuxer::report_ogg(OggState state) {
   }
 }
 
+namespace {
+
+// Whether an edit list leaves out more than a delay. libav then cuts the packets at either end by their times, which after a
+// seek are not those of reading from the start on; so only that tells where samples are.
+bool is_trimmed(const AVFormatContext& context, AVStream& stream, const SoundBounds& bounds) noexcept {
+  if (!std::string_view(context.iformat->name).starts_with("mov")) {
+    return false;
+  }
+  const AVCodecID codec = stream.codecpar->codec_id;
+  const bool has_no_delay =
+      codec == AV_CODEC_ID_FLAC || codec == AV_CODEC_ID_ALAC || av_get_bits_per_sample(codec) > 0;
+  return (stream.nb_frames > 0 && avformat_index_get_entries_count(&stream) != stream.nb_frames) ||
+         (has_no_delay && bounds.delay > 0);
+}
+
+}  // namespace
+
 // `window`: by the container's clock.
 void Demuxer::demux_sound(Packets& into, TimeWindow window, SoundUse use) {
   const AVStream& from = stream(into.stream_index);
   const std::optional<Preroll> known_preroll = preroll_of(*from.codecpar, use);
-  if (!known_preroll) {
+  const bool is_counted = into.clock == SoundClock::kFirstSample;
+  if (!known_preroll || (is_counted && is_trimmed(input_.context(), stream(into.stream_index), into.sound))) {
     demux_sound_from_start(into, window);
     report_ogg(check_read_pages(into, window));
     into.num_errors += input_.take_num_errors();
