@@ -40,6 +40,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     options = parser.parse_args()
     chosen = _chosen(options)
+    if not chosen:
+        parser.error(f"no name of a cell has all of these words (its spaces are underscores): {' '.join(options.only)}")
     counts: dict[int, Counter[str]] = {index: Counter() for index in chosen}
     known: Counter[int] = Counter()
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
