@@ -11,14 +11,7 @@ from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStats, Verdict
 from spdl.pipeline._observer import Observer
 from spdl.pipeline._options import BuildOptions, checked, shows_options
 from spdl.pipeline._reading import rng_epoch_of, set_rng_epoch
-from spdl.pipeline.defs import (
-    Aggregator,
-    Op,
-    OutputOrder,
-    Retry,
-    SupportsGetItem,
-    as_retry,
-)
+from spdl.pipeline.defs import Aggregator, Op, OutputOrder, Retry, SupportsGetItem, as_retry
 
 from ._arguments import check_source, copy_of, epoch_of, is_generator, takes_rng
 from ._iteration import Iteration, LoaderStates, ResumableIteration

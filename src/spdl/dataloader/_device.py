@@ -217,11 +217,7 @@ class _Handover:
         self.is_stopped = False
 
     def await_room(self, *, after_failure: bool) -> bool:
-        """Wait until another batch may be loaded. After a failure, wait until the consumer asks for another batch.
-
-        Returns:
-            False if the epoch was stopped.
-        """
+        """Wait until another batch may be loaded, after a failure until one is asked for. False: it was stopped."""
         with self.changed:
             self.changed.wait_for(
                 lambda: (

@@ -46,12 +46,7 @@ class Losses:
             self.is_exact = False
 
     def log_warning(self, what: object, num_given: int) -> None:
-        """Log one warning, if anything was lost.
-
-        Args:
-            what: The loader, for the message.
-            num_given: Number of outputs in the epoch.
-        """
+        """Log one warning, if anything of the ``num_given`` outputs of an epoch was lost."""
         if not self.num_outputs:
             return
         lost = []

@@ -161,11 +161,7 @@ class DiskCache:
     def _read_through(
         self, store: str, version: ObjectInfo, start: int, stop: int, fetch: "Callable[[int, int], Buffer]"
     ) -> "Buffer":
-        """Bytes of an object, from the cache as far as it has them.
-
-        Args:
-            fetch: Reads a range of that version from the store.
-        """
+        """Bytes of an object, from the cache as far as it has them; ``fetch`` reads a range of that version."""
         if start == stop and version.size > 0:
             return b""
         if version.etag is None:

@@ -106,13 +106,7 @@ class Client:
 
     @abstractmethod
     def _fetch(
-        self,
-        path: str,
-        span: tuple[int, int] | None,
-        etag: str | None,
-        unless: str | None,
-        most: int,
-        seconds: float,
+        self, path: str, span: tuple[int, int] | None, etag: str | None, unless: str | None, most: int, seconds: float
     ) -> Fetched:
         """``fetch``, but of a range as much as there is."""
 

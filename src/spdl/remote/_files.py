@@ -27,13 +27,7 @@ class FileClient(Client):
         self._folder = os.path.join(local_path(url), "")
 
     def _fetch(
-        self,
-        path: str,
-        span: tuple[int, int] | None,
-        etag: str | None,
-        unless: str | None,
-        most: int,
-        seconds: float,
+        self, path: str, span: tuple[int, int] | None, etag: str | None, unless: str | None, most: int, seconds: float
     ) -> Fetched:
         try:
             descriptor = os.open(self._at(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

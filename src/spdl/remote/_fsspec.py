@@ -71,13 +71,7 @@ class FsspecClient(Client):
         return client
 
     def _fetch(
-        self,
-        path: str,
-        span: tuple[int, int] | None,
-        etag: str | None,
-        unless: str | None,
-        most: int,
-        seconds: float,
+        self, path: str, span: tuple[int, int] | None, etag: str | None, unless: str | None, most: int, seconds: float
     ) -> Fetched:
         if span is not None and etag is None and unless is None:
             return Fetched(self._read(path, *span), span[1], None)

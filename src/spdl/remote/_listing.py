@@ -100,11 +100,7 @@ _OF_CONNECTION = ("host", "connection", "accept-encoding", "user-agent", "accept
 
 
 def server_of(url: str, config: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The name of the option for the server of a store, and its URL. ``None``: not known.
-
-    Args:
-        config: Configuration of the store, as obstore has it.
-    """
+    """The name of obstore's option for the server of a store, and its URL. ``None``: not known."""
     if url.startswith("gs://"):
         found = config.get("base_url") or _key_of_google(config).get("gcs_base_url") or _GOOGLE
         return "base_url", str(found).rstrip("/")

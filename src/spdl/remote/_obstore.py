@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from spdl._addresses import is_plain, redacted, url_of
 
 from ._client import Client, Fetched, NotModified, ObjectInfo
-from ._errors import (
-    RemoteChangedError,
-    RemoteError,
-    RemoteThrottledError,
-    RemoteUnavailableError,
-    is_changed,
-)
+from ._errors import RemoteChangedError, RemoteError, RemoteThrottledError, RemoteUnavailableError, is_changed
 from ._library import ADVICE, ask_retry_after, divide_options, kind_of, load_obstore, raise_unless_failure, short
 from ._listing import ask_for_names, filtered, report_unnamed, server_of
 
@@ -60,13 +54,7 @@ class ObstoreClient(Client):
         self._store_for(32.0)  # wrong options fail here
 
     def _fetch(
-        self,
-        path: str,
-        span: tuple[int, int] | None,
-        etag: str | None,
-        unless: str | None,
-        most: int,
-        seconds: float,
+        self, path: str, span: tuple[int, int] | None, etag: str | None, unless: str | None, most: int, seconds: float
     ) -> Fetched:
         options: dict[str, Any] = {}
         if span is not None:

@@ -24,13 +24,7 @@ class OfflineClient(Client):
         self._key, self._cache = key, cache
 
     def _fetch(
-        self,
-        path: str,
-        span: tuple[int, int] | None,
-        etag: str | None,
-        unless: str | None,
-        most: int,
-        seconds: float,
+        self, path: str, span: tuple[int, int] | None, etag: str | None, unless: str | None, most: int, seconds: float
     ) -> Fetched:
         if unless is not None:
             raise NotModified

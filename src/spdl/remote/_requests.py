@@ -148,12 +148,7 @@ class Attempts:
             number += 1
 
     def _final(self, error: RemoteError, number: int, asked: float | None) -> RemoteError:
-        """The error to raise.
-
-        Args:
-            asked: ``None``: the number of attempts was the limit. Else the time was, and the server asks to wait for
-                this many seconds.
-        """
+        """The error to raise. ``asked``: the time was the limit, as the server asks to wait for this many seconds."""
         count = f"{number} attempt{'' if number == 1 else 's'}"
         if asked is None:
             kind, text = type(error), f"{error} (after {count}); the limit was attempts={self.most}"

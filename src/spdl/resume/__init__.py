@@ -9,11 +9,5 @@ of this package.
 from spdl._names import lazy_names
 
 __all__, __getattr__, __dir__ = lazy_names(
-    globals(),
-    {
-        "._batches": "replay skip",
-        "._elastic": "gather",
-        "._files": "load save",
-        "._values": "ResumeError",
-    },
+    globals(), {"._batches": "replay skip", "._elastic": "gather", "._files": "load save", "._values": "ResumeError"}
 )

@@ -152,24 +152,14 @@ def _has_consumed(epoch: Document) -> bool:
 
 
 def issue_order(source: Document, epoch: Document | None) -> RangeChain:
-    """Return the global positions that the rank of a source issues in an epoch, in this order.
-
-    Args:
-        source: Source in a pipeline's document. Its ``"length"`` is known.
-        epoch: One of its epochs; ``None``: an epoch that it does not have.
-    """
+    """Return the global positions that a rank issues in an epoch, in this order; ``None``: in a new one."""
     if epoch is not None and "todo" in epoch:
         return RangeChain.from_json(epoch["todo"])
     return RangeChain([range(source["rank"], _dealt_length(source), source["world"])])
 
 
 def unconsumed(epoch: Document, length: int) -> Ranges:
-    """Return the local numbers of a rank that it has not consumed in an epoch.
-
-    Args:
-        epoch: Epoch in a pipeline's document.
-        length: Number of the rank's positions in it.
-    """
+    """Return which of a rank's ``length`` local numbers it has not consumed in an epoch of a pipeline's document."""
     high: int = epoch.get("high", 0)
     return Ranges.from_json(epoch.get("holes", [])) | Ranges([(high, length)])
 

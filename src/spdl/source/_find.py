@@ -94,11 +94,7 @@ def place_of(names: Iterable[str | os.PathLike[str]]) -> tuple[RemoteStore | Non
 
 
 def store_at(root: str, exact: dict[str, str] | None = None) -> RemoteStore:
-    """The store of a bucket or host, without options.
-
-    Args:
-        exact: Paths that are requested by a given URL.
-    """
+    """The store of a bucket or host, without options; ``exact`` are paths that are requested by a given URL."""
     from spdl.remote import RemoteObject
 
     store = RemoteObject._store_of(Address(root, ""))

@@ -127,11 +127,7 @@ class _Merging(Generic[T]):
     """
 
     def __init__(
-        self,
-        iterables: list[Iterable[T]],
-        weights: list[int] | None,
-        seed: int,
-        resumed: Mapping[str, Any] | None,
+        self, iterables: list[Iterable[T]], weights: list[int] | None, seed: int, resumed: Mapping[str, Any] | None
     ) -> None:
         self._iterables = iterables
         self._weights = weights

@@ -349,15 +349,7 @@ class DistributedDeterministicSampler(Sampler[int]):
             fewer items than ranks and the last round is dropped.
     """
 
-    def __init__(
-        self,
-        n: int,
-        /,
-        *,
-        rank: int,
-        world_size: int,
-        ddp_drop_last_distributed_round: bool = True,
-    ) -> None:
+    def __init__(self, n: int, /, *, rank: int, world_size: int, ddp_drop_last_distributed_round: bool = True) -> None:
         size = check_size(n)
         super().__init__(size, rank, world_size, ddp_drop_last_distributed_round)
         if self._share.stop < size:

@@ -158,8 +158,7 @@ class LocalFiles:
         file = _OpenFile(path)
         if etag is not None and etag != f"{os.fstat(file.number).st_mtime_ns}":
             raise StaleIndexError(
-                f"{path!r} has changed since it was indexed, so its index is invalid. Build the index again",
-                shard=path,
+                f"{path!r} has changed since it was indexed, so its index is invalid. Build the index again", shard=path
             )
         # Drop the oldest files first. A file that another thread is reading is closed when that thread drops it.
         while len(self._open) >= _MAX_OPEN:

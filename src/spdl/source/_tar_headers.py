@@ -60,13 +60,7 @@ class TarHeaders:
     """
 
     def __init__(
-        self,
-        read: Callable[[int, int], bytes],
-        size: int | None,
-        path: str,
-        window: int,
-        *,
-        ignore_zeros: bool = False,
+        self, read: Callable[[int, int], bytes], size: int | None, path: str, window: int, *, ignore_zeros: bool = False
     ) -> None:
         self._read = read
         self._size = size

@@ -167,11 +167,7 @@ def fetch_samples(dataset: Any, indices: Any, policy: SamplePolicy | None = None
 
 
 def fetch(
-    dataset: Any,
-    indices: Any,
-    is_batched: bool,
-    collate_fn: Callable[[Any], Any],
-    policy: SamplePolicy | None = None,
+    dataset: Any, indices: Any, is_batched: bool, collate_fn: Callable[[Any], Any], policy: SamplePolicy | None = None
 ) -> Any:
     """The batch for one element of the batch sampler, or the sample for one of the sampler.
 

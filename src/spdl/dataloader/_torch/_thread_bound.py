@@ -109,11 +109,7 @@ class Bound(NamedTuple):
 
 
 def find_bound(**roots: Any) -> Bound | None:
-    """The first object that threads cannot share, nearest to the roots; those that are only slow come last.
-
-    Args:
-        roots: Where the search begins: their names are in the result.
-    """
+    """The first object below ``roots`` that threads cannot share, the nearest; those only slow come last."""
     serial = None
     for where, value, _ in _walk(roots):
         what = _kind_of(value)

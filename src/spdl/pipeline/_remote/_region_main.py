@@ -40,11 +40,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._options import BuildOptions
     from spdl.pipeline.defs import PathStage
 
-_REPORTS: Final = {
-    Then.NOTHING: Answer.REPORT,
-    Then.MARK: Answer.AT_MARK,
-    Then.END: Answer.AT_END,
-}
+_REPORTS: Final = {Then.NOTHING: Answer.REPORT, Then.MARK: Answer.AT_MARK, Then.END: Answer.AT_END}
 _MEANINGS: Final[dict[int, Then]] = {kind: then for then, kind in _REPORTS.items()}
 _ENDS: Final = {Then.MARK: Request.MARK, Then.END: Request.END}
 #: Maximum time in seconds that running ops may take after a conversation was closed, before the next one begins.

@@ -62,12 +62,7 @@ class ProcessRun:
         return self.iterate_with(None, progress)
 
     def iterate_with(self, pool: WorkerPool | None, progress: Progress) -> Iterator[Any]:
-        """Begin the first epoch, with workers that were started for the plan and have not received requests.
-
-        Args:
-            pool: The workers; the iterator becomes their owner. ``None``: workers are started here.
-            progress: Where the epoch begins.
-        """
+        """Begin the first epoch with idle workers, which it owns from now on; ``None``: start them here."""
         batches = _Batches(self._plan, pool, progress)
         self._batches.add(batches)
         if self._plan.persistent_workers:

@@ -392,12 +392,7 @@ def _recorded_to_json(recorded: Recorded | None) -> dict[str, Any] | None:
     for state in (recorded.state, recorded.beside):
         if isinstance(state, StateError):
             raise ResumeError(f"there is no state of the loader: {state.text}")
-    found = {
-        "count": recorded.num_given,
-        "where": recorded.where,
-        "state": recorded.state,
-        "ended": recorded.has_ended,
-    }
+    found = {"count": recorded.num_given, "where": recorded.where, "state": recorded.state, "ended": recorded.has_ended}
     return found if recorded.beside is None else {**found, "beside": recorded.beside}
 
 
