@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 COUNTING: dict[str, Any] = runpy.run_path(str(ROOT / "scripts/measure_tree.py"))
 MOST = {
     "files": 400,
-    "files under 40 lines": 33,
+    "files under 40 lines": 32,
     "files over 500 lines": 0,
     "functions over 60 lines": 0,
     "import circles": 0,
