@@ -101,8 +101,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two for each CPU, for ``-n auto``: tests wait for half of their time."""
-    return min(2 * usable_cpus(), _MOST_PROCESSES)
+    """Three for each CPU, for ``-n auto``: tests wait for more than half of their time."""
+    return min(3 * usable_cpus(), _MOST_PROCESSES)
 
 
 @pytest.fixture(autouse=True)
