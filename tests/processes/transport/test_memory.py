@@ -91,7 +91,7 @@ os.write(1, b"ready")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
-    ["import time; time.sleep(100)", "ctypes.PyDLL(None).sleep(100)", "while True: pass"],
+    ["import signal; signal.pause()", "ctypes.PyDLL(None).sleep(100)", "while True: pass"],
     ids=["waiting", "native code that holds the GIL", "Python code"],
 )
 def test_process_ends_when_the_other_end_is_gone(body: str) -> None:

@@ -158,14 +158,14 @@ def test_killed_child_leaves_what_was_received(method: str) -> None:
 def test_killed_parent_leaves_nothing() -> None:
     """The child ends with it, though it never looks, and the memory goes with the last process that has it."""
     ended = run_child("""
-        import multiprocessing, os, signal, time
+        import multiprocessing, os, signal
         from spdl._processes._transport._arena import Arena
         from spdl._processes._memory import exit_on_hangup
 
         def body(arena, pipe):
             exit_on_hangup(pipe.fileno(), 0.0)
             pipe.send(arena.open_sender().put([bytes(1 << 20)]))
-            time.sleep(1000)
+            signal.pause()
 
         if __name__ == "__main__":
             context = multiprocessing.get_context("spawn")
