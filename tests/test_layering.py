@@ -7,6 +7,7 @@ time.
 
 import ast
 import re
+import runpy
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -144,28 +145,10 @@ def test_imports_inside_the_engine_point_down() -> None:
     assert found == []
 
 
-def _circles() -> list[list[str]]:
-    """Sets of modules that all reach each other by imports: the strongly connected components of the import graph."""
-    imports: dict[str, set[str]] = {name: set() for name in MODULES}
-    for arrow in _all_arrows():
-        if arrow.imported in MODULES and not (arrow.importer == "spdl" and arrow.is_late):
-            imports[arrow.importer].add(arrow.imported)
-    reached: dict[str, set[str]] = {}
-    for name in MODULES:
-        found: set[str] = set()
-        todo = [name]
-        while todo:
-            for each in imports[todo.pop()] - found:
-                found.add(each)
-                todo.append(each)
-        reached[name] = found
-    circles = {tuple(sorted(other for other in reached[name] if name in reached[other])) for name in MODULES}
-    return sorted(list(circle) for circle in circles if circle)
-
-
 def test_there_is_no_import_circle() -> None:
     """Imports inside a function and imports for the type checker count."""
-    assert [circle for circle in _circles() if len(circle) > LONGEST_CIRCLE] == []
+    circles = runpy.run_path(str(ROOT / "scripts/measure_tree.py"))["circles"](ROOT)
+    assert [circle for circle in circles if len(circle) > LONGEST_CIRCLE] == []
 
 
 def test_every_module_has_a_rule() -> None:
