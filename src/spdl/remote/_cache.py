@@ -8,7 +8,7 @@ import re
 import struct
 import time
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from spdl._numbers import int_or_none
 from spdl._reports import log
 
 from ._client import ObjectInfo
+from ._files import read_fully
 from ._space import Space, foreign_name
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ _ALIGNMENT = 64
 _HEAD = struct.Struct("<8sI")
 _MAGIC = b"SPDLC002"
 _CHECKSUM = struct.Struct("<I")
+#: With the name of a folder, the name in the cache of its list: one that no object has.
+_LIST = "\0list\0"
 #: Longest name that is read. Stores have paths of at most 1024 bytes.
 _LONGEST_NAME = 64 * 1024
 #: The time of last use is written at most this often, in seconds.
@@ -229,11 +232,18 @@ class DiskCache:
             return None
 
     def _recall_listing(self, store: str, folder: str) -> list[ObjectInfo] | None:
-        data = self._recall(store, listing_name(folder))
-        return None if data is None else parse_listing(data)
+        data = self._recall(store, _LIST + folder.strip("/"))
+        if data is None:
+            return None
+        try:
+            return [ObjectInfo(str(path), int(size), etag) for path, size, etag in json.loads(zlib.decompress(data))]
+        except (zlib.error, ValueError, TypeError):  # it is none
+            return None
 
     def _remember_listing(self, store: str, folder: str, found: list[ObjectInfo]) -> None:
-        self._remember(store, listing_name(folder), as_listing(found))
+        rows = [[info.path, info.size, info.etag] for info in found]
+        text = json.dumps(rows, separators=(",", ":"))
+        self._remember(store, _LIST + folder.strip("/"), zlib.compress(text.encode(), 1))
 
     def _recall_head(self, store: str, path: str) -> ObjectInfo | None:
         found = self._recall_listing(store, f"{path}\0")
@@ -247,7 +257,8 @@ class DiskCache:
             folder = folder.rpartition("/")[0]
             found = self._recall_listing(store, folder)
             if found is not None:
-                self._remember_listing(store, folder, updated(found, info))
+                others = (each for each in found if each.path != info.path)
+                self._remember_listing(store, folder, sorted([*others, info], key=lambda each: each.path))
 
     # ------------------------------------------------------------------------------------------------------------ files
 
@@ -307,9 +318,9 @@ class DiskCache:
                 return None
             identity = status.st_mtime_ns, status.st_ino
             if self._checked.get(path) == identity:
-                data = _read_fully(descriptor, begin + start, stop - start)
+                data = read_fully(descriptor, begin + start, stop - start)
             else:
-                data = _read_fully(descriptor, begin, length)
+                data = read_fully(descriptor, begin, length)
                 if data is not None and zlib.crc32(data) != _CHECKSUM.unpack(found[len(head) :])[0]:
                     text = "%r in the cache is damaged, so the object is read again: is the disk failing?"
                     log(_LG, logging.WARNING, text, path)
@@ -346,17 +357,6 @@ class DiskCache:
         return f"DiskCache({self._folder!r}, {self._size})"
 
 
-def _read_fully(descriptor: int, start: int, length: int) -> bytes | None:
-    """``None``: the file is shorter."""
-    data = os.pread(descriptor, length, start)
-    while len(data) < length:  # a read returns at most 2 GiB
-        more = os.pread(descriptor, length - len(data), start + len(data))
-        if not more:
-            return None
-        data += more
-    return data
-
-
 def _head_of(store: str, version: ObjectInfo, block: int) -> bytes:
     """The header of a file without the checksum: compared as a whole when the file is read."""
     text = f"{store}\0{version.path}\0{block}\0{version.size}\0{version.etag}".encode("utf-8", "surrogateescape")
@@ -391,31 +391,3 @@ def as_num_bytes(name: str, size: int | str) -> int:
     if number < 1:
         raise ValueError(f"{name} must be >= 1 byte, got {size!r}")
     return number
-
-
-# Of a name that no object has.
-_MARK = "\0list\0"
-
-
-def listing_name(folder: str) -> str:
-    """The name in the cache of the list of a folder."""
-    return _MARK + folder.strip("/")
-
-
-def as_listing(found: Iterable[ObjectInfo]) -> bytes:
-    """A list of objects as bytes."""
-    rows = [[info.path, info.size, info.etag] for info in found]
-    return zlib.compress(json.dumps(rows, separators=(",", ":")).encode(), 1)
-
-
-def parse_listing(data: bytes) -> list[ObjectInfo] | None:
-    """The objects of a list; ``None``: it is none."""
-    try:
-        return [ObjectInfo(str(path), int(size), etag) for path, size, etag in json.loads(zlib.decompress(data))]
-    except (zlib.error, ValueError, TypeError):
-        return None
-
-
-def updated(found: list[ObjectInfo], info: ObjectInfo) -> list[ObjectInfo]:
-    """A list with an object that was written."""
-    return sorted([*(each for each in found if each.path != info.path), info], key=lambda each: each.path)

@@ -161,8 +161,7 @@ class Client:
             RemoteError: Also if the server sends whole objects only, and ``start`` is not zero.
         """
         info = self.head(path, seconds=seconds)
-        if etag is not None and info.etag != etag:
-            raise is_changed(self._name(path), info.etag, etag)
+        self._check_version(path, info.etag, etag)
         spans = ((first, min(first + self._chunk, info.size)) for first in range(start, info.size, self._chunk))
         chunks = (self._part(path, span, info.etag, seconds) for span in spans)
         return info.size, info.etag, map(memoryview, chunks)
@@ -183,6 +182,13 @@ class Client:
     def retry_after(self, error: RemoteError) -> float | None:
         """How many seconds to wait before the next attempt, if the server says so."""
         return None
+
+    def _check_version(self, path: str, found: str | None, etag: str | None, unless: str | None = None) -> None:
+        """Raise if the object has another version than ``etag``, or ``NotModified`` if it still has ``unless``."""
+        if etag is not None and found != etag:
+            raise is_changed(self._name(path), found, etag)
+        if unless is not None and found == unless:
+            raise NotModified
 
     def _name(self, path: str) -> str:
         """The URL of an object in messages."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from spdl._addresses import local_path
 
-from ._client import Client, Fetched, NotModified, ObjectInfo
-from ._errors import RemoteDeniedError, RemoteError, RemoteNotFoundError, is_changed
+from ._client import Client, Fetched, ObjectInfo
+from ._errors import RemoteDeniedError, RemoteError, RemoteNotFoundError
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -33,14 +33,13 @@ class FileClient(Client):
             descriptor = os.open(self._at(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             try:
                 info = _info_of(path, os.fstat(descriptor))
-                if etag is not None and info.etag != etag:
-                    raise is_changed(self._name(path), info.etag, etag)
-                if unless is not None and info.etag == unless:
-                    raise NotModified
+                self._check_version(path, info.etag, etag, unless)
                 if span is None and info.size > most:
                     return Fetched(None, info.size, info.etag)
                 start, stop = span or (0, info.size)
-                data = _read(descriptor, start, min(stop, info.size))
+                data = read_fully(descriptor, start, max(min(stop, info.size) - start, 0))
+                if data is None:
+                    raise OSError("it became shorter while it was read")
                 return Fetched(data, info.size, info.etag)
             finally:
                 os.close(descriptor)
@@ -116,12 +115,13 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _read(descriptor: int, start: int, stop: int) -> bytes:
-    data = os.pread(descriptor, max(stop - start, 0), start)
-    while len(data) < stop - start:  # one read returns at most 2 GiB
-        more = os.pread(descriptor, stop - start - len(data), start + len(data))
+def read_fully(descriptor: int, start: int, length: int) -> bytes | None:
+    """``None``: the file is shorter."""
+    data = os.pread(descriptor, length, start)
+    while len(data) < length:  # a read returns at most 2 GiB
+        more = os.pread(descriptor, length - len(data), start + len(data))
         if not more:
-            raise OSError("it became shorter while it was read")
+            return None
         data += more
     return data
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from ._client import Client, Fetched, NotModified, ObjectInfo
+from ._client import Client, Fetched, ObjectInfo
 from ._errors import (
     RemoteDeniedError,
     RemoteError,
@@ -21,7 +21,6 @@ from ._errors import (
     RemoteTimeoutError,
     RemoteUnavailableError,
     is_beyond,
-    is_changed,
 )
 from ._files import FileClient
 
@@ -76,10 +75,7 @@ class FsspecClient(Client):
         if span is not None and etag is None and unless is None:
             return Fetched(self._read(path, *span), span[1], None)
         info = self.head(path, seconds=seconds)
-        if etag is not None and info.etag != etag:
-            raise is_changed(self._name(path), info.etag, etag)
-        if unless is not None and info.etag == unless:
-            raise NotModified
+        self._check_version(path, info.etag, etag, unless)
         if span is None and info.size > most:
             return Fetched(None, info.size, info.etag)
         start, stop = span or (0, info.size)

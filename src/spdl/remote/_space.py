@@ -97,7 +97,8 @@ class Space:
         if charge > self._limit:
             return None
         with self._locked() as account:
-            used = _read_account(account)
+            text = os.pread(account, 8, len(_MARK))
+            used = int.from_bytes(text, "little") if len(text) == 8 else None
             if used is None or used + charge > self._limit:
                 used = self._make_room(charge)
             os.pwrite(account, _MARK + (used + charge).to_bytes(8, "little"), 0)
@@ -207,11 +208,6 @@ class Space:
 
 def _charged(num_bytes: int) -> int:
     return -(-num_bytes // _BLOCK) * _BLOCK
-
-
-def _read_account(account: int) -> int | None:
-    text = os.pread(account, 8, len(_MARK))
-    return int.from_bytes(text, "little") if len(text) == 8 else None
 
 
 def foreign_name(folder: str) -> str | None:

@@ -147,8 +147,12 @@ def _at_end(state: Document, number: int) -> int | None:
 
 
 def _has_consumed(epoch: Document) -> bool:
-    high, holes = epoch.get("high", 0), Ranges.from_json(epoch.get("holes", []))
-    return "todo" in epoch or bool(epoch.get("parts")) or bool(Ranges([(0, high)]) - holes)
+    return "todo" in epoch or bool(epoch.get("parts")) or bool(_consumed(epoch))
+
+
+def _consumed(epoch: Document) -> Ranges:
+    """The local numbers that a rank has consumed in an epoch."""
+    return Ranges([(0, epoch.get("high", 0))]) - Ranges.from_json(epoch.get("holes", []))
 
 
 def issue_order(source: Document, epoch: Document | None) -> RangeChain:
@@ -233,8 +237,7 @@ def _what_is_left(document: Document) -> object:
     for source in document["sources"]:
         epochs = []
         for epoch in source["epochs"]:
-            high, holes = epoch.get("high", 0), Ranges.from_json(epoch.get("holes", []))
-            consumed = Ranges([(0, high)]) - holes
+            consumed = _consumed(epoch)
             parts = {key: done for key, done in epoch.get("parts", {}).items() if done}
             if consumed or parts or "todo" in epoch:
                 epochs.append((epoch["epoch"], consumed, epoch.get("todo"), parts))

@@ -1,6 +1,6 @@
 """The file format of indexes: columns of numbers, each of which can be read without the others.
 
-Layout, all numbers little-endian: ``SPDLTAR\\n``, version (4 bytes), CRC-32 of all that follows it (4), length of the
+Layout, all numbers little-endian: ``SPDLIDX\\n``, version (4 bytes), CRC-32 of all that follows it (4), length of the
 description (8), the description as JSON, then the columns, each at a multiple of 8 bytes from the start of the file.
 The description has the offset, length and type of each column. The type is the smallest that holds the numbers.
 """

@@ -131,7 +131,9 @@ class _Merging(Generic[T]):
     ) -> None:
         self._iterables = iterables
         self._weights = weights
-        start = resumed or _at_start(len(iterables))
+        count = len(iterables)
+        at_start = {"alive": range(count), "turn": 0, "exhausted": [], "draw": None, "taken": [(0, None)] * count}
+        start: Mapping[str, Any] = resumed or at_start
         #: Iterables not known to be exhausted, and the place among them of the next turn.
         self._alive: list[int] = list(start["alive"])
         self._turn: int = start["turn"]
@@ -221,10 +223,6 @@ class _Merging(Generic[T]):
             "draw": None if self._weights is None else _write_draw(self._rng),
             "taken": taken,
         }
-
-
-def _at_start(count: int) -> dict[str, Any]:
-    return {"alive": range(count), "turn": 0, "exhausted": [], "draw": None, "taken": [(0, None)] * count}
 
 
 #: The version of the states of ``random.Random``, and their number of 32-bit words.

@@ -117,9 +117,6 @@ class ShuffleBuffer(Seeded, Generic[T]):
         # A copy begins at the start or at a loaded state, even if it is made during an iteration.
         return {**self.__dict__, "_newest": None}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.source!r}, {self._size}, seed={self._seed}, epoch={self._epoch})"
 

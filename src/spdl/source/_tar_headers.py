@@ -118,7 +118,9 @@ class TarHeaders:
                 position = self._pass_sparse_map(position)
             stated = local.get("size") or self._global.get("size")
             if stated is not None:
-                size = self._decimal(stated, position)
+                if not (stated.isascii() and stated.isdigit()):
+                    raise self._damage(position - BLOCK, f"its PAX header says that its size is {stated!r}")
+                size = int(stated)
             name = local.get("path") or long_name or self._global.get("path") or _name_of(block)
             if self._size is not None and position + size > self._size:
                 self.due = name
@@ -279,11 +281,6 @@ class TarHeaders:
             # An empty value removes an earlier one.
             found[_decode(key)] = _decode(value)
             place = stop
-
-    def _decimal(self, text: str, position: int) -> int:
-        if not (text.isascii() and text.isdigit()):
-            raise self._damage(position - BLOCK, f"its PAX header says that its size is {text!r}")
-        return int(text)
 
     def _pass_sparse_map(self, position: int) -> int:
         while True:
