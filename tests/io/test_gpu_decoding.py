@@ -5,6 +5,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import spdl.io
@@ -101,6 +102,7 @@ WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("nvdec_decoder", {"crop_right": 10_000}, ValueError, "crop_left and crop_right must leave at least 1 of"),
     ("nvdec_decoder", {"scale_height": -2}, ValueError, "scale_height must be >= -1, got -2"),
     ("streaming_load_video_nvdec", {"src": 3}, TypeError, "a source must be"),
+    ("streaming_load_video_nvdec", {"src": [b"x"]}, TypeError, "a source must be .* got list"),
     ("streaming_load_video_nvdec", {"num_frames": 0}, ValueError, "num_frames must be >= 1, got 0"),
     ("streaming_load_video_nvdec", {"post_processing_params": 3}, TypeError, "must be a dict"),
     ("streaming_load_video_nvdec", {"post_processing_params": {"width": 3}}, TypeError, "scale_height; got 'width'"),
@@ -113,6 +115,14 @@ WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("decode_image_nvjpeg", {"src": 3}, TypeError, "a source must be"),
     ("decode_image_nvjpeg", {"src": []}, ValueError, "at least one image"),
     ("decode_image_nvjpeg", {"src": [b"x"]}, ValueError, "must be given for a batch"),
+    ("decode_image_nvjpeg", {"src": [3]}, TypeError, "a source must be"),
+    ("decode_image_nvjpeg", {"src": [b"x"], "scale_width": 1.5}, TypeError, "scale_width must be an int, got 1.5"),
+    (
+        "decode_image_nvjpeg",
+        {"src": [b"x"], "scale_width": 8, "scale_height": 0},
+        ValueError,
+        "scale_height must be >=",
+    ),
     ("decode_image_nvjpeg", {"pix_fmt": "gray"}, ValueError, "pix_fmt must be"),
     ("load_image_batch_nvjpeg", {"srcs": b"x"}, TypeError, "srcs must be a sequence of sources, got one bytes"),
     ("load_image_batch_nvjpeg", {"srcs": [3]}, TypeError, "a source must be"),
@@ -130,6 +140,18 @@ def test_wrong_arguments_are_said_first(
     with pytest.raises(error, match=text) as caught:
         CALLS[name](**arguments)
     assert not isinstance(caught.value, DeviceError)
+
+
+def test_arrays_are_sources() -> None:
+    """NumPy's have no truth value."""
+    with pytest.raises(DeviceError, match=r"^cannot decode JPEG"):
+        CALLS["decode_image_nvjpeg"](src=np.zeros(8, np.uint8))
+
+
+def test_what_was_attempted_is_said() -> None:
+    """To make a decoder is not to decode."""
+    with pytest.raises(DeviceError, match=r"^cannot make a video decoder on cuda:0"):
+        CALLS["nvdec_decoder"]()
 
 
 @pytest.mark.parametrize("shape", [(6, 4), (2, 5, 4), (2, 6, 3)])

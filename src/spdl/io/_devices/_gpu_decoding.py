@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 #: What is missing, and what to do instead.
 _NVDEC: Final = "NVDEC decoder (spdl.io.utils.built_with_nvcodec() is False)"
 _NVJPEG: Final = "nvJPEG decoder (spdl.io.utils.built_with_nvjpeg() is False)"
+_DECODE: Final = (
+    "decode on the CPU and transfer: load_video(..., device_config=...), or decode_packets and transfer_buffer"
+)
 _REFUSALS: Final = {
-    "decode video": (
-        _NVDEC,
-        "decode on the CPU and transfer: load_video(..., device_config=...), or decode_packets and transfer_buffer",
-    ),
+    "decode video": (_NVDEC, _DECODE),
+    "make a video decoder": (_NVDEC, _DECODE),
     "load video": (
         _NVDEC,
         "demux in chunks and decode on the CPU: Demuxer.streaming_demux, Decoder and transfer_buffer",
@@ -131,7 +132,7 @@ def nvdec_decoder(
         ValueError: An argument is out of range.
         DeviceError: The device or the decoder does not exist; the message says what is missing.
     """
-    _refuse("decode video", locals())
+    _refuse("make a video decoder", locals())
 
 
 def streaming_load_video_nvdec(
@@ -160,6 +161,7 @@ def streaming_load_video_nvdec(
         ValueError: An argument is out of range.
         DeviceError: The device or the decoder does not exist; the message says what is missing.
     """
+    as_native_source(src)  # one video, and no list of images
     _refuse("load video", locals())
 
 
@@ -215,11 +217,6 @@ def decode_image_nvjpeg(
     """
     if device_config is None:
         raise ValueError("device_config must be given: cuda_config(device_index=...) makes one")
-    if src and isinstance(src, list | tuple) and min(as_int("width", scale_width), as_int("height", scale_height)) < 1:
-        raise ValueError(
-            "scale_width and scale_height must be given for a batch, whose images all have the same size; got"
-            f" {scale_width} and {scale_height}"
-        )
     _refuse("decode JPEG", locals())
 
 
@@ -266,6 +263,13 @@ def _refuse(action: str, arguments: dict[str, Any]) -> NoReturn:
                 raise ValueError(
                     f"{' and '.join(sides)} must leave at least 1 of {size} pixels, got {first} and {second}"
                 )
+    if action == "decode JPEG" and isinstance(arguments["src"], list | tuple):
+        width, height = arguments["scale_width"], arguments["scale_height"]
+        if min(width, height) < 1:
+            raise ValueError(
+                "scale_width and scale_height must be given for a batch, whose images all have the same size; got"
+                f" {width} and {height}"
+            )
     index = arguments["cuda_config" if "cuda_config" in arguments else "device_config"].device_index
     needs, instead = _REFUSALS[action]
     missing = f"this version of spdl has no {needs}"
