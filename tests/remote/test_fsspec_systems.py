@@ -74,6 +74,23 @@ def test_versions_are_compared() -> None:
     assert fetch(client, (0, 5), etag="2").data == DATA[:5]
 
 
+def test_the_version_of_a_start_is_the_one_that_was_compared() -> None:
+    """Of a file that changes meanwhile; otherwise a cache would keep its bytes as those of another version."""
+
+    class Changing(System):
+        def info(self, path: str) -> dict[str, Any]:
+            found = super().info(path)
+            self.version = str(int(self.version or 0) + 1)
+            return found
+
+    with pytest.raises(NotModified):
+        FsspecClient.of(Changing()).fetch_start("x", 30, etag=None, unless="1", seconds=1.0)
+    client = FsspecClient.of(Changing())
+    assert client.fetch_start("x", 30, etag="1", unless=None, seconds=1.0).etag == "1"
+    with pytest.raises(RemoteChangedError, match="it is version 2, not 1"):
+        client.fetch_start("x", 30, etag="1", unless=None, seconds=1.0)
+
+
 @pytest.mark.parametrize("etag", [None, "1"])
 def test_ranges_beyond_the_end(etag: str | None) -> None:
     """Whether the size was asked for before or not."""

@@ -111,8 +111,8 @@ class FsspecClient(Client):
 
     def fetch_start(self, path: str, count: int, *, etag: str | None, unless: str | None, seconds: float) -> Fetched:
         info = self.head(path, seconds=seconds)
-        fetched = self._fetch(path, (0, min(count, info.size)), etag, unless, 0, seconds)
-        return Fetched(fetched.data, info.size, info.etag)
+        self._check_version(path, info.etag, etag, unless)
+        return Fetched(self._read(path, 0, min(count, info.size)), info.size, info.etag)
 
     def fetch_whole(self, path: str, most: int, seconds: float) -> "Buffer | None":
         self._check(path)
