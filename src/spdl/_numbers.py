@@ -68,7 +68,7 @@ def as_float(name: str, value: object) -> float:
     try:
         return float(value)  # type: ignore[arg-type]  # it has __float__
     except OverflowError:  # an int beyond the range of floats
-        return math.inf
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]  # it is a number
     except (TypeError, ValueError, RuntimeError):  # an array or a tensor of several numbers
         raise TypeError(f"{name} must be one number, got {value!r} of type {kind.__qualname__}") from None
 

@@ -87,6 +87,10 @@ def test_numbers_of_other_kinds_are_durations() -> None:
     assert as_finite("x", -1) == -1
     with pytest.raises(ValueError, match="x must be >= 0 and finite"):
         as_seconds("x", 10**400)
+    assert as_seconds("x", 10**400, may_be_infinite=True) == math.inf
+    for huge in (-(10**400), Fraction(-(10**400))):
+        with pytest.raises(ValueError, match="x must be >= 0, got -inf"):
+            as_seconds("x", huge, may_be_infinite=True)
     assert as_int("x", np.int64(3)) == 3
 
 
