@@ -152,7 +152,7 @@ RULES = [
     ),
     Rule(f"{P}._priority_pools", allows=("spdl._errors",)),
     Rule(f"{P}.batching", allows=(f"{P}.defs",)),
-    Rule(f"{P}.config", allows=(f"{P}.defs", f"{P}._observe")),
+    Rule(f"{P}.config", allows=(f"{P}.defs", f"{P}._observe", f"{P}._options")),
     Rule(f"{P}._exactness", allows=(f"{P}.defs",)),
     # A profile builds pipelines.
     Rule(f"{P}._profile_results", allows=(f"{P}._observe",)),

@@ -255,7 +255,6 @@ NAMES = {
     "CostBudget": "max_cost",
     "Crop": "top",
     "DataLoader(timeout)": "stall_timeout|call_timeout",
-    "DataLoader(batch_size)": "aggregate|n",
     "DistributedDeterministicSampler": "n",
     "DistributedKeyedSampler": "n",
     "DistributedKeyedSampler.set_epoch": "epoch",

@@ -1,4 +1,4 @@
-"""Checks of arguments: integers, numbers, durations, flags and words.
+"""Checks of arguments: integers, numbers, durations, flags, words, paths and functions.
 
 One rule for all: NumPy's scalars mean what Python's numbers of the same value mean; ``bool`` is no number, and text is
 neither. A value of the wrong type raises ``TypeError``, one that is out of range ``ValueError``, and messages begin
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 from collections.abc import Collection
 from typing import Any, Final
 
@@ -149,6 +150,27 @@ def require_word(name: str, value: object, words: Collection[str]) -> None:
     if not isinstance(value, str) or value not in words:
         kind = ValueError if isinstance(value, str) else TypeError
         raise kind(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}")
+
+
+def as_path(name: str, value: Any) -> Any:
+    """Return a path as ``str`` or ``bytes``.
+
+    Raises:
+        TypeError: ``value`` is none.
+    """
+    if not isinstance(value, str | bytes | os.PathLike):
+        raise TypeError(f"{name} must be the path of a file, got {value!r} of type {type(value).__qualname__}")
+    return os.fspath(value)
+
+
+def check_callable(name: str, value: object) -> None:
+    """Check that ``value`` can be called, or is ``None``.
+
+    Raises:
+        TypeError: ``value`` is something else.
+    """
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be callable or None, got an object of type {type(value).__qualname__}")
 
 
 def _is_bool(kind: type) -> bool:

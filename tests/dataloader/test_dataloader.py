@@ -39,13 +39,16 @@ class Pairs(Aggregator[int, list[int]]):
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [
-        ({"batch_size": 0}, ValueError, "must be >= 1, got 0"),
-        ({"batch_size": "2"}, TypeError, "int .* or an Aggregator"),
+        ({"batch_size": 0}, ValueError, "batch_size must be >= 1, got 0"),
+        ({"batch_size": "2"}, TypeError, "batch_size must be an int .* or an Aggregator, got '2' of type str"),
+        ({"batch_size": True}, TypeError, "batch_size must be .*, got True of type bool"),
+        ({"aggregator": 5}, TypeError, "^aggregator must be a function"),
+        ({"transfer_fn": 5}, TypeError, "^transfer_fn must be a function"),
         ({"num_threads": 0}, ValueError, "num_threads must be >= 1, got 0"),
         ({"num_threads": True}, TypeError, "num_threads must be an int"),
         ({"buffer_size": 0}, ValueError, "buffer_size"),
         ({"output_order": "any", "preprocessor": double}, ValueError, "output_order"),
-        ({"preprocessor": 3}, TypeError, "op must be"),
+        ({"preprocessor": 3}, TypeError, "^preprocessor must be a function"),
     ],
 )
 def test_what_is_wrong_is_said_when_it_is_made(options: dict[str, Any], error: type[Exception], text: str) -> None:

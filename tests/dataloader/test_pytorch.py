@@ -120,6 +120,17 @@ def test_no_prefetching_is_refused() -> None:
             get_pytorch_dataloader(NUMBERS, workers="thread", num_workers=1, prefetch_factor=0)
 
 
+@pytest.mark.parametrize("workers", [None, "thread", "process"])
+def test_arguments_of_the_wrong_type_are_refused_by_name(workers: Any) -> None:
+    """A collate function that cannot be called would drop every batch."""
+    for options, message in (
+        ({"prefetch_factor": "2"}, "prefetch_factor must be an int, got '2' of type str"),
+        ({"collate_fn": 5}, "collate_fn must be callable or None, got an object of type int"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            get_pytorch_dataloader(NUMBERS, workers=workers, num_workers=1, **options)  # type: ignore[arg-type]
+
+
 def test_what_threads_cannot_do_is_refused_with_the_reason() -> None:
     """And the message names what can."""
     with pytest.raises(ValueError, match=r"worker_init_fn needs worker processes: .* pass workers='process'"):

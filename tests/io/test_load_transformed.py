@@ -215,6 +215,7 @@ def test_replay_for_another_size_is_refused() -> None:
         ({"replay": [PLAIN, PLAIN]}, r"replay\[0\] must be an AppliedTransform, got ImageTransform"),
         ({"num_threads": 1.0}, "num_threads must be an int, got 1.0"),
         ({"missing": None}, "missing must be one of"),
+        ({"spares": 5}, "spares must be a list of sources, got an object of type int"),
         ({"spares": "spare.jpg"}, "spares must be a list of sources, got one of type str"),
     ],
 )

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from spdl._numbers import int_or_none
+from spdl._numbers import as_int, int_or_none
 from spdl._reports import add_note, shown
 from spdl.pipeline.defs import Aggregator, Op, Pipe
 
@@ -36,6 +36,17 @@ def takes_rng(op: Op | None) -> bool:
 
 def epoch_of(source: object) -> int | None:
     return int_or_none(getattr(source, "epoch", None)) if callable(getattr(source, "set_epoch", None)) else None
+
+
+def as_batch_size(value: Any) -> int | Aggregator[Any, Any] | None:
+    if value is None:
+        return None
+    if isinstance(value, Aggregator):
+        return copy_of(value)
+    if (number := int_or_none(value)) is None:
+        given = f"{shown(value)} of type {type(value).__qualname__}"
+        raise TypeError(f"batch_size must be an int (items per batch) or an Aggregator, got {given}")
+    return as_int("batch_size", number, 1)
 
 
 def copy_of(aggregator: Aggregator[Any, Any]) -> Aggregator[Any, Any]:

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack, overload
 
-from spdl._numbers import as_bool, as_int, as_timeout, int_or_none
+from spdl._numbers import as_bool, as_int, as_timeout
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStats, Verdict
 from spdl.pipeline._observer import Observer
 from spdl.pipeline._options import BuildOptions, checked, shows_options
 from spdl.pipeline._reading import rng_epoch_of, set_rng_epoch
-from spdl.pipeline.defs import Aggregator, Op, OutputOrder, Retry, SupportsGetItem, as_retry
+from spdl.pipeline.defs import Aggregator, Op, OutputOrder, Retry, SupportsGetItem, as_retry, check_op
 
-from ._arguments import check_source, copy_of, epoch_of, is_generator, takes_rng
+from ._arguments import as_batch_size, check_source, copy_of, epoch_of, is_generator, takes_rng
 from ._iteration import Iteration, LoaderStates, ResumableIteration
 from ._losses import Losses
 
@@ -202,12 +202,7 @@ class DataLoader(Generic[Source, Output]):
     ) -> None:
         self._src = src
         self._preprocessor = preprocessor
-        self._batch_size: int | Aggregator[Any, Any] | None
-        if isinstance(batch_size, Aggregator):
-            self._batch_size = copy_of(batch_size)
-        else:
-            number = int_or_none(batch_size)  # what is no number is refused by the pipeline's description
-            self._batch_size = batch_size if number is None else number
+        self._batch_size = as_batch_size(batch_size)
         self._drop_last = drop_last
         self._aggregator = aggregator
         self._transfer_fn = transfer_fn
@@ -219,6 +214,9 @@ class DataLoader(Generic[Source, Output]):
         self._call_timeout = as_timeout("call_timeout", call_timeout, positive=True)
         self._output_order: OutputOrder = output_order
         rng = as_bool("rng", rng)
+        for name, op in ("preprocessor", preprocessor), ("aggregator", aggregator), ("transfer_fn", transfer_fn):
+            if op is not None:
+                check_op(name, op)
         if rng and not any(map(takes_rng, (preprocessor, aggregator, transfer_fn))):
             raise ValueError(
                 "rng=True needs a function with a parameter named 'rng', and none of the functions has one"

@@ -60,6 +60,8 @@ def require_several(name: str, sources: object) -> None:
         return
     if isinstance(sources, str | bytes | bytearray | memoryview | os.PathLike):
         raise TypeError(f"{name} must be a list of sources, got one of type {type(sources).__name__}: put it in a list")
+    if not hasattr(type(sources), "__iter__") and not hasattr(type(sources), "__getitem__"):
+        raise TypeError(f"{name} must be a list of sources, got an object of type {type(sources).__name__}")
 
 
 def as_native_sources(sources: "Iterable[Source]") -> "list[str | Buffer | NDArray[np.uint8]]":

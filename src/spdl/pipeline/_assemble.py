@@ -50,6 +50,7 @@ def assemble(
     cfg: PipelineConfig[U],
     options: BuildOptions,
     *,
+    function: str = "build_pipeline",
     make_region_workers: MakeRegionWorkers | None = None,
     is_measured: bool = False,
 ) -> Pipeline[U]:
@@ -58,6 +59,7 @@ def assemble(
     Args:
         cfg: Description of the pipeline.
         options: As the caller gave them.
+        function: What the caller called, for messages.
         make_region_workers: Function that makes the workers of regions. ``None``: there are no regions.
         is_measured: Whether it is run for a profile: then the process-wide defaults have no effect, and failures are
             only counted.
@@ -65,7 +67,7 @@ def assemble(
     Raises the errors of ``build_pipeline``.
     """
     try:
-        options = checked("build_pipeline", options)
+        options = checked(function, options)
         if not is_measured:
             _call_back(cfg)
         approximate = check_exact(cfg, options["resumable"])

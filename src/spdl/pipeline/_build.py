@@ -47,7 +47,16 @@ def build_pipeline(pipeline_cfg: PipelineConfig[U], /, **options: Unpack[BuildOp
             be resumed exactly. The message names the stages and what to do about them.
         TypeError: An argument has the wrong type, or ``queue_class`` returns a queue that cannot observe a channel.
     """
-    pipeline = assemble(pipeline_cfg, options, make_region_workers=_make_region_workers)
+    given: object = pipeline_cfg
+    if not isinstance(given, PipelineConfig):
+        what = type(given).__qualname__
+        raise TypeError(f"pipeline_cfg must be a PipelineConfig, got {what}: pass builder.get_config()")
+    return build_for("build_pipeline", pipeline_cfg, options)
+
+
+def build_for(function: str, pipeline_cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
+    """``build_pipeline`` for the function that the user called; messages name that one."""
+    pipeline = assemble(pipeline_cfg, options, function=function, make_region_workers=_make_region_workers)
     if _config.is_diagnostic_mode_enabled():
         from ._profiling import DiagnosticPipeline  # imported late: for diagnostic mode only
 

@@ -360,9 +360,9 @@ class PipelineBuilder(Generic[T, U]):
                 exactly.
             TypeError: An argument has the wrong type.
         """
-        from spdl.pipeline._build import build_pipeline  # imports the engine, which a description does not need
+        from spdl.pipeline._build import build_for  # imports the engine, which a description does not need
 
-        return build_pipeline(self.get_config(), **options)
+        return build_for("PipelineBuilder.build", self.get_config(), options)
 
     def __repr__(self) -> str:
         return f"PipelineBuilder(source={self._source!r}, {len(self._stages)} stages, sink={self._sink!r})"

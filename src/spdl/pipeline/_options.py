@@ -11,10 +11,9 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from os import fspath
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypedDict, TypeVar, cast
 
-from spdl._numbers import as_finite, as_int, as_timeout
+from spdl._numbers import as_finite, as_int, as_path, as_timeout, check_callable
 
 from .defs import validate_max_failures
 
@@ -47,6 +46,27 @@ def _as_given(name: str, value: Any) -> Any:
     return value
 
 
+def _as_function(name: str, value: Any) -> Any:
+    check_callable(name, value)
+    return value
+
+
+def as_tasks(name: str, value: Any) -> "list[BackgroundTaskFactory] | None":
+    """Return the factories of background tasks."""
+    if value is None:
+        return None
+    if not isinstance(value, Iterable):
+        raise TypeError(f"{name} must be a list or None, got an object of type {type(value).__qualname__}")
+    tasks = list(value)
+    for position, factory in enumerate(tasks):
+        if not callable(factory):
+            raise TypeError(
+                f"the background task factories in {name} must be callable, got an object of type "
+                f"{type(factory).__qualname__} at position {position}"
+            )
+    return tasks
+
+
 def _as_resumable(name: str, value: Any) -> Any:
     if not isinstance(value, bool) and value != "best-effort":
         raise ValueError(f'{name} must be True, False or "best-effort", got {value!r}')
@@ -67,9 +87,8 @@ def _as_listener(name: str, value: Any) -> Any:
     return value
 
 
-def as_path_or_none(name: str, value: Any) -> Any:
-    """Return the path of a file that is appended to."""
-    return None if value is None else fspath(value)
+def _as_path_or_none(name: str, value: Any) -> Any:
+    return None if value is None else as_path(name, value)
 
 
 class BuildOptions(TypedDict, total=False):
@@ -111,7 +130,7 @@ class BuildOptions(TypedDict, total=False):
         "Callable[..., AsyncQueue] | None",
         _Option(
             None,
-            _as_given,
+            _as_function,
             """Function called with ``(info, buffer_size=n)`` for every stage. The queue that it returns observes the
             stage's output.""",
         ),
@@ -120,7 +139,7 @@ class BuildOptions(TypedDict, total=False):
         "Callable[[StageInfo], list[TaskHook]] | None",
         _Option(
             None,
-            _as_given,
+            _as_function,
             """Function called with the :class:`~spdl.pipeline.StageInfo` of every stage. Returns the stage's hooks.""",
         ),
     ]
@@ -129,7 +148,7 @@ class BuildOptions(TypedDict, total=False):
         "Sequence[BackgroundTaskFactory] | None",
         _Option(
             None,
-            _as_given,
+            as_tasks,
             """Factories of the tasks that run on the event loop beside the pipeline, after those set by
             ``config.set_default_background_tasks``.""",
         ),
@@ -161,7 +180,7 @@ class BuildOptions(TypedDict, total=False):
         "str | PathLike[str] | None",
         _Option(
             None,
-            as_path_or_none,
+            _as_path_or_none,
             """File to which a line is appended for each output that is read: its number and where its items come from.
             :func:`spdl.resume.replay` makes an output again from this line. A failed write is logged and ends the
             provenance log, not the pipeline.""",
@@ -203,7 +222,7 @@ class BuildOptions(TypedDict, total=False):
         "str | PathLike[str] | None",
         _Option(
             None,
-            as_path_or_none,
+            _as_path_or_none,
             """File to which a line is appended for each failed item, as JSON: which item (``key``, ``position``,
             ``item``), where and how it failed. Several processes may append to one file. A failed write is logged once
             and has no other effect. ``spdl quarantine`` shows the file, and ``add_source(exclude=...)`` leaves its

@@ -8,11 +8,11 @@ import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from gc import is_finalized
-from os import PathLike, fspath
+from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spdl._errors import PipelineStateError
-from spdl._numbers import as_int, as_timeout
+from spdl._numbers import as_int, as_path, as_timeout
 from spdl._reports import log
 
 from ._engine._counts import graph_of
@@ -341,7 +341,7 @@ class Pipeline(Readable[T]):
 
         self._check_process()
         every = as_int("every", every, 1)
-        return traced(self._engine, fspath(path), every)
+        return traced(self._engine, as_path("path", path), every)
 
     def with_origins(self, *, timeout: float | None = None) -> Iterator[tuple[T, BatchOrigin]]:
         """Iterate over the rest of the stream or epoch, and yield each output with the source items it was made of.

@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import Any, Final, TypeVar
 
 from spdl._errors import PipelineError
-from spdl._numbers import as_int
+from spdl._numbers import as_int, check_callable
 from spdl._reports import add_note, describe_exception, log, shown
 from spdl.pipeline import config as _config
 from spdl.pipeline._assemble import assemble
@@ -139,7 +139,7 @@ def profile_pipeline(
     for method in ("stage_profile_hook", "pipeline_profile_hook"):
         if hook is not None and not callable(getattr(hook, method, None)):
             raise TypeError(f"hook must be a ProfileHook, got an object of type {type(hook).__qualname__}")
-    _config.check_callable("callback", callback)
+    check_callable("callback", callback)
     if os.environ.get("LOCAL_RANK", "").strip() not in ("", "0"):
         return ProfileResults()
     hook = _config.get_default_profile_hook() if hook is None else hook

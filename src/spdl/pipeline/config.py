@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from spdl._failure_log import set_compact_log as set_compact_log
+from spdl._numbers import check_callable
 from spdl._reports import log
 from spdl.pipeline._observe._background import BackgroundTaskFactory
 from spdl.pipeline._observe._task_hooks import TaskHook, TaskStatsHook
+from spdl.pipeline._options import as_tasks
 from spdl.pipeline.defs import PipelineConfig
 
 if TYPE_CHECKING:
@@ -65,11 +67,6 @@ class _Defaults:
 
 
 _DEFAULTS: Final = _Defaults()
-
-
-def check_callable(name: str, value: object) -> None:
-    if value is not None and not callable(value):
-        raise TypeError(f"{name} must be callable or None, got an object of type {type(value).__qualname__}")
 
 
 def set_default_hook_class(cls: Callable[..., TaskHook] | None = TaskStatsHook) -> None:
@@ -183,18 +180,8 @@ def set_default_background_tasks(tasks: Sequence[BackgroundTaskFactory] | None) 
     Raises:
         TypeError: ``tasks`` is not a sequence, or one of its elements is not callable.
     """
-    if tasks is None:
-        _DEFAULTS.background_tasks = None
-        return
-    if not isinstance(tasks, Sequence):
-        raise TypeError(f"tasks must be a list or None, got an object of type {type(tasks).__qualname__}")
-    for position, factory in enumerate(tasks):
-        if not callable(factory):
-            raise TypeError(
-                f"a background task factory must be callable, got an object of type {type(factory).__qualname__} "
-                f"at position {position}"
-            )
-    _DEFAULTS.background_tasks = tuple(tasks)
+    given = as_tasks("tasks", tasks)
+    _DEFAULTS.background_tasks = None if given is None else tuple(given)
 
 
 def get_default_background_tasks() -> list[BackgroundTaskFactory] | None:

@@ -225,6 +225,12 @@ def test_file_that_cannot_be_written_is_an_error_at_once(tmp_path: Path) -> None
     assert list(pipeline) == [0, 1]
 
 
+def test_what_is_no_path_is_refused_by_name() -> None:
+    """A number would be the descriptor of another file."""
+    with pytest.raises(TypeError, match="path must be the path of a file, got 1 of type int"):
+        source(2).add_sink().build().trace(1)  # type: ignore[arg-type]
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
 def test_full_disk_ends_the_trace_and_not_the_pipeline(caplog: pytest.LogCaptureFixture) -> None:
     """It is logged once."""

@@ -13,7 +13,7 @@ from multiprocessing.context import BaseContext
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from spdl._cpus import usable_cpus
-from spdl._numbers import as_int, as_timeout
+from spdl._numbers import as_int, as_timeout, check_callable
 
 from ._fetching import SamplePolicy
 from .resuming._progress import Progress
@@ -102,6 +102,7 @@ def resolve(given: Arguments, *, stacklevel: int) -> ResolvedArguments:
     """
     every = as_int("snapshot_every_n_steps", given.snapshot_every_n_steps, 0)
     given = _check_failures(given)
+    check_callable("collate_fn", given.collate_fn)
     given = replace(given, call_timeout=_call_timeout(given), snapshot_every_n_steps=every)
     if (given.stall_timeout, given.stall_action) != (None, "log"):
         from spdl.pipeline._options import checked  # late: few loaders need it
@@ -185,9 +186,7 @@ def _by_rules_of_spdl(given: Arguments, stacklevel: int) -> Arguments:
     timeout = as_timeout("timeout", given.timeout) or 0
     num_workers = 1 if given.num_workers is None else as_int("num_workers", given.num_workers, 0)
     _check_init_concurrency(given)
-    prefetch_factor = 2 if given.prefetch_factor is None else given.prefetch_factor
-    if prefetch_factor < 1:
-        raise PrefetchError(f"prefetch_factor must be >= 1, got {prefetch_factor}")
+    prefetch_factor = _as_prefetch_factor(given.prefetch_factor)
     if given.sampler is not None and given.batch_sampler is not None:
         raise ValueError("sampler and batch_sampler exclude each other: pass one of them")
     if given.batch_size is not None and given.batch_sampler is not None:
@@ -226,9 +225,7 @@ def _by_rules_of_torch(given: Arguments) -> Arguments:
     if num_workers == 0 and prefetch_factor is not None:
         raise ValueError(f"prefetch_factor needs num_workers > 0: nothing is loaded ahead, got {prefetch_factor}")
     if num_workers > 0:
-        prefetch_factor = 2 if prefetch_factor is None else prefetch_factor
-        if prefetch_factor < 1:
-            raise PrefetchError(f"prefetch_factor must be >= 1, got {prefetch_factor}")
+        prefetch_factor = _as_prefetch_factor(prefetch_factor)
     if given.persistent_workers and num_workers == 0:
         raise ValueError("persistent_workers needs num_workers > 0")
     _check_init_concurrency(given)
@@ -252,6 +249,13 @@ def _by_rules_of_torch(given: Arguments) -> Arguments:
         in_order=given.in_order is None or bool(given.in_order),
         multiprocessing_context=_context(given, num_workers),
     )
+
+
+def _as_prefetch_factor(value: Any) -> int:
+    number = 2 if value is None else as_int("prefetch_factor", value)
+    if number < 1:
+        raise PrefetchError(f"prefetch_factor must be >= 1, got {number}")
+    return number
 
 
 def _refuse_what_threads_cannot(given: Arguments) -> None:

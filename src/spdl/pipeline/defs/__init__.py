@@ -18,6 +18,7 @@ from ._pipe import OutputOrder as OutputOrder
 from ._pipe import Pipe, PipeConfig
 from ._pipe import SupportsGetItem as SupportsGetItem
 from ._pipe import TakesRng as TakesRng
+from ._pipe import check_op as check_op
 from ._pipeline import Merge, MergeConfig, PipelineConfig
 from ._pipeline import check_regions as check_regions
 from ._placement import (

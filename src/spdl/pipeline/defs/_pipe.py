@@ -242,15 +242,24 @@ def _takes_rng(call: Callable[..., Any]) -> bool:
 
 def _resolve(op: Any) -> tuple[Callable[[Any], Any], Kind, str]:
     """Return the callable to run for each item, its kind, and the default name of the stage."""
-    if not isinstance(op, type) and getattr(type(op), "__getitem__", None) is not None:
+    check_op("op", op)
+    if _is_container(op):
         call = op.__getitem__
         return call, _kind_of(call), "__getitem__"
-    if not callable(op):
-        raise InvalidOpError(
-            "op must be a function, an object that can be called, or a container with __getitem__, "
-            f"got {describe_object(op)}"
-        )
     return op, _kind_of(op), _name_of(op)
+
+
+def check_op(name: str, op: object) -> None:
+    """Raise ``InvalidOpError`` if ``op``, which was given as argument ``name``, is nothing that a stage can run."""
+    if not (callable(op) or _is_container(op)):
+        raise InvalidOpError(
+            f"{name} must be a function, an object that can be called, or a container with __getitem__, got "
+            f"{describe_object(op)}: give the function itself, not the result of a call"
+        )
+
+
+def _is_container(op: object) -> bool:
+    return not isinstance(op, type) and getattr(type(op), "__getitem__", None) is not None
 
 
 def _kind_of(op: Callable[[Any], Any]) -> Kind:
