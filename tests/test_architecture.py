@@ -29,6 +29,16 @@ def test_pages_name_files_that_exist(page: Path) -> None:
     assert not missing, f"{page.relative_to(ROOT)} names files that do not exist: {', '.join(missing)}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_table_of_files_has_all_files(page: Path) -> None:
+    """Of its package; so that what is added to the package is told there."""
+    text = page.read_text(encoding="utf-8")
+    if "| file | what it is |" not in text:
+        pytest.skip("it has no table of files")
+    modules = {path.name for path in page.parent.glob("*.py")} - {"__init__.py"}
+    assert sorted(name for name in modules if name not in text) == []
+
+
 def test_the_map_leads_to_every_page() -> None:
     """So that a reader of one package finds its page."""
     text = MAP.read_text(encoding="utf-8")
